@@ -32,7 +32,7 @@ struct CacheWriterTests {
         }
     }
 
-    @Test func `Pictures of a sequence are stored in groups, and each one that is refused is told`() async throws {
+    @Test func `Pictures of a sequence are stored in groups, and each refused picture is reported`() async throws {
         try await withWorkplace { place in
             let pictures = AsyncStream<NewPicture> { stream in
                 for number in 0..<40 {
@@ -55,7 +55,7 @@ struct CacheWriterTests {
         }
     }
 
-    @Test func `A trial changes nothing`() async throws {
+    @Test func `A trial stores no picture`() async throws {
         try await withWorkplace { place in
             let cache = try ContentCache(directory: FilePath(place.configuration.cache))
             try await CacheOwnership.check(place.store, cache)
@@ -75,7 +75,7 @@ struct CacheWriterTests {
         ("{stem}.{extension}", "x/.hidden", ".hidden."), ("{stem}-{extension}", "a.tar.gz", "a.tar-gz"),
         ("?f={path}", "a/b c&d", "?f=a/b%20c%26d"), ("{name}", "caf\u{E9}", "caf%C3%A9"),
     ])
-    func `A template encodes what may not stand in a URL`(_ text: String, _ path: String, _ url: String) throws {
+    func `A template encodes characters that a URL may not have`(_ text: String, _ path: String, _ url: String) throws {
         #expect(try URLTemplate("https://a/" + text).url(path: Array(path.utf8)) == "https://a/" + url)
         #expect(try URLTemplate("https://a/{name}").url(path: [0xFF, 0x0A]) == "https://a/%FF%0A")
     }

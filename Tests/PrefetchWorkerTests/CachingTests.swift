@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// When the origin is asked, and what is taken for current.
+/// When the worker asks the origin, and when it takes the cached source as fresh.
 @Suite("Sources in the cache", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct CachingTests {
     /// A clock that stands still, so that a slow machine makes nothing stale.
@@ -21,7 +21,7 @@ struct CachingTests {
         }.drain().counts
     }
 
-    @Test func `What is fresh isn't asked for, and what is stale costs one small request`() async throws {
+    @Test func `A fresh source costs no request, and a stale source costs a conditional one`() async throws {
         let origin = try LoopbackOrigin { request in
             let headers = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
             return request.header("If-None-Match") == "\"1\""
@@ -49,7 +49,7 @@ struct CachingTests {
     ]
 
     @Test(arguments: policies.indices)
-    func `HTTP's word counts where the job says so`(_ index: Int) async throws {
+    func `HTTP's caching headers are obeyed with http-cache only`(_ index: Int) async throws {
         let (headers, asksAgain) = Self.policies[index]
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: headers.map { (name: $0.0, value: $0.1) }) }
         try await withWorkplace { (place) async throws in
@@ -62,7 +62,7 @@ struct CachingTests {
         }
     }
 
-    @Test func `Another job's headers are another answer where the origin says so`() async throws {
+    @Test func `A response that varies by a header is not reused for a job with another value`() async throws {
         let origin = try LoopbackOrigin { request in
             .ok(
                 request.header("X-Size") == "2" ? Pictures.png : Pictures.jpeg,
@@ -78,7 +78,7 @@ struct CachingTests {
         }
     }
 
-    @Test func `max-age is the job's own, and 0 always asks`() async throws {
+    @Test func `A job's max-age is used, and a max-age of -1 never asks again`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { (place) async throws in
             let url = origin.url("/a.jpg")
@@ -93,7 +93,7 @@ struct CachingTests {
     }
 
     @Test(arguments: ["http-cache", "max-age=30d"])
-    func `A clock that is set costs one request, and no source stays unsolicited about for years`(
+    func `A clock that is set costs one request, and a source never counts as fresh for years`(
         _ options: String
     ) async throws {
         let origin = try LoopbackOrigin { request in
@@ -121,7 +121,7 @@ struct CachingTests {
         }
     }
 
-    @Test func `stale-if-error uses what there is when the origin fails, and nothing else does`() async throws {
+    @Test func `A stale source is used for a failing origin with stale-if-error only`() async throws {
         let isBroken = Shared(false)
         let origin = try LoopbackOrigin { _ in isBroken.withLock { $0 } ? .status(500) : .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
@@ -167,7 +167,7 @@ struct CachingTests {
         }
     }
 
-    @Test func `Who isn't let in keeps nobody else out`() async throws {
+    @Test func `A 401 for one job's credentials blocks no other job`() async throws {
         let origin = try LoopbackOrigin { request in
             request.header("Authorization") == "Bearer right" ? .ok(Pictures.jpeg) : .status(401)
         }
@@ -193,7 +193,7 @@ struct CachingTests {
         }
     }
 
-    @Test func `The blacklist goes by the key, too`() async throws {
+    @Test func `The blacklist uses the cache key, too`() async throws {
         let origin = try LoopbackOrigin { _ in .status(404) }
         try await withWorkplace { (place) async throws in
             for signature in 1...3 {

@@ -52,11 +52,11 @@ import Testing
         return path.string
     }
 
-    @Test func aCommandGetsItsInputAndAnswers() async throws {
+    @Test func aCommandReadsItsInputAndAnswers() async throws {
         #expect(try await run(Self.answer) == .success("picture"))
     }
 
-    @Test func itsEnvironmentIsNotTheWorkers() async throws {
+    @Test func aCommandHasAnEnvironmentOfItsOwn() async throws {
         let script = #"echo '{"ok":true}'; pwd; env | cut -d= -f1 | sort | tr '\n' ' '"#
         #expect(try await run(script) == .success("/\nHOME LANG PATH PWD "))
     }
@@ -76,7 +76,7 @@ import Testing
         #expect(message.hasPrefix("The command 'it' ") && message.contains(words), "\(message)")
     }
 
-    @Test func tooMuchIsCutOff() async throws {
+    @Test func aTooLargeAnswerOfACommandIsRefused() async throws {
         let result = try await run(#"echo '{"ok":true}'; cat /dev/zero"#) { $0.bytes = 100_000 }
         #expect(result == .failure(.failed("The command 'it' answered more than 100000 bytes")))
     }
@@ -96,8 +96,8 @@ import Testing
         try await waitUntilGone(mark)
     }
 
-    /// A process that has left the group lives on, and delays no one.
-    @Test func aDaemonThatKeepsThePipesHoldsNobodyUp() async throws {
+    /// A process that has left the group lives on, and does not delay the result.
+    @Test func aDaemonThatKeepsThePipesOpenDelaysNoResult() async throws {
         let clock = ContinuousClock()
         let started = clock.now
         let result = try await run("setsid sleep 50 & sleep 60") { $0.time = .milliseconds(300) }
@@ -112,7 +112,7 @@ import Testing
         try await waitUntilGone(mark)
     }
 
-    @Test func aCancelledOneIsEnded() async throws {
+    @Test func aCancelledCommandIsEnded() async throws {
         let mark = "PW\(UInt32.random(in: 0 ... .max))"
         let task = Task { try await run("\(mark)=1; export \(mark); sleep 60") }
         try await Task.sleep(for: .milliseconds(500))
@@ -141,7 +141,7 @@ import Testing
 
     // MARK: - Names and versions
 
-    @Test func aCommandIsNamedWithItsPathAndVersion() throws {
+    @Test func aCommandIsParsedFromItsNamePathAndVersion() throws {
         #expect(try TransformCommand(parsing: "a=/x/y@2") == TransformCommand(name: "a", path: "/x/y", version: "2"))
         #expect(try TransformCommand(parsing: "a=/x@1/y") == TransformCommand(name: "a", path: "/x@1/y"))
         for text in ["a", "=/x", "a=", "a b=/x", "é=/x"] {
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func withoutAVersionTheFilesBytesCount() throws {
+    @Test func theVersionOfACommandIsItsFilesHashByDefault() throws {
         try withTemporaryDirectory { folder in
             let versions = try ["exit 1", "exit 2", "exit 1"].map {
                 try InstalledCommand(TransformCommand(name: "it", path: try program($0, in: folder))).version
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func versionAndArgumentArePartOfTheIdentity() throws {
+    @Test func versionAndArgumentArePartOfTheRenditionsIdentity() throws {
         var identities: Set<String> = []
         for version in ["1", "2"] {
             var delegates = DelegateVersions()
@@ -189,7 +189,7 @@ import Testing
             ("delegate:crash", "transform or the decoder crashed twice"), ("delegate:refusal:rain", "no rain today"),
             ("delegate:unknown", "this worker has crash, refusal"), ("command:unknown", "this worker has none"),
         ])
-    func aTransformsFailureIsOneImages(effect: String, words: String) async throws {
+    func aTransformsFailureFailsOneImageOnly(effect: String, words: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.png) }
         try await withWorkplace {
             let link = $0.helpers.executable

@@ -6,7 +6,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What a program may say to what is fetched, in Swift and as a command.
+/// The hooks of a delegate, in Swift and as a command.
 @Suite("Delegates of the download", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct DelegateHookTests {
     private struct Delegate: WorkerDelegate {
@@ -37,7 +37,7 @@ struct DelegateHookTests {
         }
     }
 
-    @Test func `It is asked at each step, and what it says is done`() async throws {
+    @Test func `A delegate is asked at each step, and its answers are obeyed`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.delegate = Delegate() }) { place in
             let urls = ["/a", "/no", "/throws", "/gone"].map { origin.url($0) }
@@ -55,7 +55,7 @@ struct DelegateHookTests {
         }
     }
 
-    @Test func `A header that it can't send is its own failure, and never tried again`() async throws {
+    @Test func `An invalid header of a delegate fails the item with class delegate, without a retry`() async throws {
         struct Smuggler: WorkerDelegate {
             func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
                 DelegatedRequest(url: request.url, headers: ["X-Key": "1\r\nHost: evil"])
@@ -101,7 +101,7 @@ struct DelegateHookTests {
         return names.compactMap { name in request?.header(name).map { "\(name): \($0)" } }
     }
 
-    @Test func `A job's headers don't go to the host that a delegate names instead`() async throws {
+    @Test func `A job's headers aren't sent to another host that a delegate names`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.delegate = Mover() }) { place in
             let urls = ["/stays", "/moves", "/keeps"].map { origin.url($0) }
@@ -116,7 +116,7 @@ struct DelegateHookTests {
         }
     }
 
-    @Test func `A command's answer names the headers that go elsewhere`() async throws {
+    @Test func `A command's answer names the headers that are sent to another host`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withTemporaryDirectory { folder in
             let there = "\"url\":\"http://localhost:\(origin.port)"
@@ -142,7 +142,7 @@ struct DelegateHookTests {
         }
     }
 
-    @Test(arguments: [0, 99, 600, -1, .max]) func `A status that is none is the delegate's own failure`(
+    @Test(arguments: [0, 99, 600, -1, .max]) func `An invalid status of a delegate fails the item with class delegate`(
         _ status: Int
     ) async throws {
         struct Judge: WorkerDelegate {
@@ -165,7 +165,7 @@ struct DelegateHookTests {
         return path
     }
 
-    @Test func `A command says the same in JSON`() async throws {
+    @Test func `A delegate command answers the hooks in JSON`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withTemporaryDirectory { folder in
             let path = try Self.command(
@@ -202,8 +202,8 @@ struct DelegateHookTests {
         }
     }
 
-    /// Bytes that are no image before the delegate has had them, and bytes that are none afterwards.
-    @Test func `What it stores has to be an image, and not what comes`() async throws {
+    /// Bytes that become an image in the delegate, and bytes that are no image afterwards.
+    @Test func `The bytes after the delegate's hook have to be an image, and not those before`() async throws {
         let swapped = Pictures.png.map { $0 ^ 0x55 }
         let origin = try LoopbackOrigin { $0.path == "/secret" ? .ok(swapped) : .ok(Array("no picture at all".utf8)) }
         struct Decrypting: WorkerDelegate {
@@ -221,7 +221,7 @@ struct DelegateHookTests {
     }
 
     @Test(arguments: ["nothing", "/bin/true", "/bin/true:", "/bin/true:fly"])
-    func `One that makes no sense is refused`(_ text: String) {
+    func `An invalid delegate command is refused`(_ text: String) {
         #expect { try DelegateCommand(parsing: text) } throws: { ($0 as? WorkerError)?.code == .usage }
     }
 }

@@ -19,7 +19,7 @@ struct DescriptorSocketTests {
         return info.st_ino
     }
 
-    @Test func `Messages keep their edges and their order`() throws {
+    @Test func `Messages keep their boundaries and their order`() throws {
         let (one, other) = try pair()
         try one.send([1, 2, 3])
         try one.send([4])
@@ -54,7 +54,7 @@ struct DescriptorSocketTests {
         }
     }
 
-    @Test func `A peer that is gone is the end, and sending to it an error`() throws {
+    @Test func `A closed peer ends the reading, and a send to it fails`() throws {
         let (ours, theirs) = try DescriptorSocket.pair()
         let socket = DescriptorSocket(owning: ours)
         try theirs.close()
@@ -63,7 +63,7 @@ struct DescriptorSocketTests {
         #expect(throws: Errno.brokenPipe) { try socket.send([1]) }
     }
 
-    @Test func `What was sent before the peer went still arrives`() throws {
+    @Test func `A message that was sent before the peer closed still arrives`() throws {
         let (ours, theirs) = try DescriptorSocket.pair()
         let socket = DescriptorSocket(owning: ours)
         do { try DescriptorSocket(owning: theirs).send([1, 2]) }
@@ -71,7 +71,7 @@ struct DescriptorSocketTests {
         #expect(try socket.receive()?.bytes == nil)
     }
 
-    @Test func `A message as long as can be arrives, a longer one is an error`() throws {
+    @Test func `A message of the maximum length arrives, and a longer message is an error`() throws {
         let (one, other) = try pair()
         try one.send([UInt8](repeating: 1, count: DescriptorSocket.maxMessage))
         #expect(try other.receive()?.bytes.count == DescriptorSocket.maxMessage)
@@ -96,7 +96,7 @@ struct DescriptorSocketTests {
         #expect(Int32(entry.revents) & POLLHUP != 0)
     }
 
-    @Test func `Waiting ends with the time, or with a message`() throws {
+    @Test func `A wait ends after its time, or with a message`() throws {
         let (one, other) = try pair()
         let start = monotonicMilliseconds()
         #expect(try !one.wait(milliseconds: 30))

@@ -4,10 +4,10 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// What tests of prefetchers on phones ask, for a worker without a screen.
+/// The cases that tests of prefetchers on phones have, for a worker without a screen.
 @Suite("The downloads' checklist", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct DownloadChecklistTests {
-    @Test func `Of three URLs the progress goes 1, 2, 3`() async throws {
+    @Test func `The progress of three URLs goes 1, 2, 3`() async throws {
         let turn = Shared(0)
         let origin = try LoopbackOrigin { request in
             // Each is let go when the one before it has been seen to end.
@@ -28,7 +28,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test func `Two overlapping jobs both complete, and what they share is fetched once`() async throws {
+    @Test func `Two overlapping jobs complete, and their common URLs are fetched once`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in
             let other = try JobStore(path: place.configuration.database)
@@ -45,7 +45,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test func `Of two thousand URLs the totals agree wherever they are read`() async throws {
+    @Test func `The totals of two thousand URLs agree in counts, progress, results and hosts`() async throws {
         let origin = try LoopbackOrigin { request in
             // Different bytes, so that they are not all one picture.
             request.path.hasSuffix("7") ? .status(404) : .ok(Pictures.jpeg + Array(request.path.utf8))
@@ -69,7 +69,7 @@ struct DownloadChecklistTests {
     ]
 
     @Test(arguments: wrong.indices)
-    func `An error is an error: no image, no blob, and listed by its class`(_ index: Int) async throws {
+    func `A failed URL has a class and no blob, and is blacklisted if its class says so`(_ index: Int) async throws {
         let (reply, failure, isListed) = Self.wrong[index]
         let origin = try LoopbackOrigin { _ in reply }
         try await withWorkplace(configure: {
@@ -84,8 +84,8 @@ struct DownloadChecklistTests {
         }
     }
 
-    /// The types that the job accepts are those that the origin names, whatever the bytes are.
-    @Test func `A type that the job doesn't take is refused by its name`() async throws {
+    /// The accepted types are compared with the origin's Content-Type, whatever the bytes are.
+    @Test func `A Content-Type that the job doesn't accept is refused`() async throws {
         let types = [
             "/jpeg": "image/jpeg", "/png": "Image/PNG; charset=x", "/text": "text/html", "/webp": "image/webp",
         ]
@@ -107,7 +107,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test func `Offline and without names nothing is listed`() async throws {
+    @Test func `Failures to connect or to resolve a name are not blacklisted`() async throws {
         let port = try LoopbackOrigin.unusedPort()
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { place in
             let job = try await place.enqueue(["http://127.0.0.1:\(port)/a", "http://nowhere.invalid/a"])
@@ -118,7 +118,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test func `Ten sizes of one URL at once are one fetch`() async throws {
+    @Test func `Ten sizes of one URL at once share one fetch`() async throws {
         let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 100, then: .ok(Pictures.jpeg)) }
         try await withWorkplace { place in
             var jobs: [JobID] = []
@@ -136,8 +136,9 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `Two hundred who ask one after the other all end`(_ isGood: Bool) async throws
-    {
+    @Test(arguments: [true, false]) func `Two hundred jobs of one URL, enqueued one after the other, all end`(
+        _ isGood: Bool
+    ) async throws {
         let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 300, then: isGood ? .ok(Pictures.jpeg) : .ok([]))
         }
         try await withWorkplace(configure: { $0.drains = false }) { place in
@@ -155,7 +156,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    @Test func `Odd names are harmless`() async throws {
+    @Test func `URLs with odd paths are fetched`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         let names = [
             "", "..", "%2e%2e/%2e%2e/etc/passwd", "a b", "%00", "\u{1F600}", String(repeating: "x", count: 4_000),

@@ -5,7 +5,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// Whose answer a stored one is (RFC 9111), and what a 304 is about.
+/// Which requests a stored response answers (RFC 9111), and which response a 304 confirms.
 @Suite("HTTP's word on what is cached", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HTTPCachingTests {
     private static let fresh = [(name: "Cache-Control", value: "max-age=600")]
@@ -20,7 +20,7 @@ struct HTTPCachingTests {
         return try await place.drain().counts
     }
 
-    @Test func `What goes with all requests of a run is part of what an answer varies by`() async throws {
+    @Test func `A response varies by the run's own headers, too`() async throws {
         let origin = try LoopbackOrigin { request in
             .ok(Pictures.jpeg, headers: Self.fresh + [("Vary", "X-Tenant")])
         }
@@ -33,7 +33,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `What varies by cookies is asked for each time where a jar sends them`() async throws {
+    @Test func `A response that varies by cookies is not reused for a job with a cookie jar`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: Self.fresh + [("Vary", "Cookie")]) }
         try await withWorkplace { (place) async throws in
             for (options, requests) in [("http-cache", 1), ("http-cache", 1), ("http-cache handle-cookies", 2)] {
@@ -43,7 +43,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `Credentials that a delegate adds are credentials`() async throws {
+    @Test func `A response to a delegate's credentials is not reused for another job`() async throws {
         struct Signer: WorkerDelegate {
             func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
                 DelegatedRequest(url: request.url, headers: ["Authorization": "Bearer of job \(item.job)"])
@@ -57,7 +57,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `Where a redirect led is asked about each time, with one small request`() async throws {
+    @Test func `A temporarily redirected source is revalidated each time`() async throws {
         let origin = try LoopbackOrigin { request in
             if request.path == "/now.jpg" { return .redirect(to: "/a.jpg") }
             let headers = Self.fresh + [("ETag", "\"1\"")]
@@ -74,7 +74,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `A 304 about something else isn't taken for what is here`() async throws {
+    @Test func `A 304 with another tag does not confirm the stored source`() async throws {
         let isNew = Shared(false)
         let origin = try LoopbackOrigin { request in
             guard isNew.withLock({ $0 }) else { return .ok(Pictures.jpeg, headers: [("ETag", "\"1\"")]) }
@@ -92,7 +92,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `Who doesn't keep originals asks no more than whether they have changed`() async throws {
+    @Test func `A job with discard-original revalidates with a conditional request`() async throws {
         let origin = try LoopbackOrigin { request in
             request.header("If-None-Match") == "\"1\"" ? .status(304) : .ok(Pictures.jpeg, headers: [("ETag", "\"1\"")])
         }
@@ -107,7 +107,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `What is stale serves in an error's stead only whom it would have served`() async throws {
+    @Test func `A stale response replaces an error only for requests that it answers`() async throws {
         let isBroken = Shared(false)
         let origin = try LoopbackOrigin { _ in
             isBroken.withLock { $0 }
@@ -124,7 +124,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `What one job doesn't take is kept from no other`() async throws {
+    @Test func `A source that one job's filter refuses is fetched for another job`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: [("Content-Type", "image/jpeg")]) }
         try await withWorkplace { (place) async throws in
             let url = origin.url("/a.jpg")
@@ -134,7 +134,7 @@ struct HTTPCachingTests {
         }
     }
 
-    @Test func `A wait that was asked for with the last try is remembered by the next worker`() async throws {
+    @Test func `The Retry-After of a last try is stored for the next worker`() async throws {
         let origin = try LoopbackOrigin { _ in .status(503, headers: [("Retry-After", "600")]) }
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
             #expect(try await run(place, origin.url("/a.jpg"), nil).failed == 1)

@@ -13,7 +13,7 @@ import Testing
 @testable import PrefetchWorker
 @testable import Variants
 
-/// Real helpers behind a pool: what their sandbox leaves them able to do, and when they are replaced.
+/// Real helpers behind a pool: their work within the sandbox, and when they are replaced.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
     /// Every format that is read, made into every format that is written, by one helper in its sandbox.
     @Test(arguments: HelperUser.possible) func everyFormatIsReadAndWritten(user: HelperUser) async throws {
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// Those that libraries started before the filter came, too.
+    /// Threads that libraries started before the filter, too.
     @Test func everyThreadOfAHelperIsFiltered() async throws {
         try await withPool { _ in
         } body: { pool, _ in
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func ourOwnMemoryIsKnown() throws {
+    @Test func theMemoryOfAProcessIsRead() throws {
         let bytes = try #require(ProcessMemory.own(by: getpid()))
         #expect((1 << 20..<1 << 36).contains(bytes))
         #expect(ProcessMemory.own(by: -1) == nil)
@@ -121,7 +121,7 @@ import Testing
     // MARK: - Where the kernel lacks a guard
 
     @Test(.enabled(if: Unguarded.isPossible), arguments: ["landlock_create_ruleset", "seccomp"])
-    func withoutAGuardImagesAreStillMadeAndOneWarningSaysSo(call: String) async throws {
+    func withoutASandboxImagesAreMadeWithOneWarning(call: String) async throws {
         let log = LogCounter()
         try await withPool(log) {
             $0.loseGuard(call)
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(.enabled(if: Unguarded.isPossible), arguments: ["landlock_create_ruleset", "seccomp"])
-    func whereASandboxIsRequiredNoImageIsGivenToAHelperWithout(call: String) async throws {
+    func aHelperWithoutARequiredSandboxGetsNoImage(call: String) async throws {
         try await withPool {
             $0.loseGuard(call)
             $0.requiresSandbox = true
@@ -155,7 +155,7 @@ import Testing
     private static let testHelper = Workplace.executable.removingLastComponent().appending("TestHelper").string
     private static let hasTestHelper = access(testHelper, X_OK) == 0
 
-    /// The kernel ends who computes for too long, long before the clock on the wall would.
+    /// The kernel ends a process that uses too much CPU time, long before the wall-clock limit.
     @Test(.enabled(if: hasTestHelper)) func aHelperThatComputesForTooLongIsEnded() async throws {
         try await withPool {
             $0.executable = Self.testHelper
@@ -174,8 +174,8 @@ import Testing
         }
     }
 
-    /// The picture isn't to blame for what was asked of it, and its URL isn't listed for it.
-    @Test func variantsThatCostTooMuchAreNoFaultOfTheDecoder() async throws {
+    /// The variant is at fault and not the picture, so the URL isn't blacklisted.
+    @Test func variantsThatCostTooMuchFailWithClassTransform() async throws {
         try await withPool {
             $0.processorSeconds = 2
             $0.wallSeconds = 600

@@ -12,7 +12,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// Helpers that misbehave: shell scripts in a helper's place, since the real one has to be killed to do so.
+/// Helpers that misbehave: shell scripts in a helper's place.
 @Suite(.timeLimit(.minutes(15))) struct HelperPoolTests {
     /// The first word of a helper that is guarded.
     private static let ready = #"printf '{"ready":true,"landlock":7,"seccomp":true,"complaints":[]}' >&0"#
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func nonsenseFromAHelperIsADecoderCrash() async throws {
+    @Test func anInvalidAnswerFromAHelperIsADecoderCrash() async throws {
         try await withTemporaryDirectory { folder in
             let outcome = try await outcome(of: "\(Self.ready); printf nonsense >&0; sleep 1", in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
@@ -94,8 +94,8 @@ import Testing
         }
     }
 
-    /// What a helper works on, what waits behind it, and what comes later.
-    @Test func aPoolThatIsAbandonedAnswersEverybody() async throws {
+    /// For the request in the helper, the waiting requests, and later ones.
+    @Test func anAbandonedPoolAnswersEveryRequest() async throws {
         try await withTemporaryDirectory { folder in
             let asked = folder.appending("asked")
             // It says that it has got its image, and never answers.
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(arguments: ["exit 1", "printf hello >&0; sleep 1"])
-    func aHelperThatNeverGetsReadyIsNoImagesFault(script: String) async throws {
+    func aHelperThatNeverGetsReadyIsADiskErrorAndNoFaultOfTheImage(script: String) async throws {
         try await withTemporaryDirectory { folder in
             guard failure(of: try await outcome(of: script, in: folder)) == .diskError else {
                 Issue.record("The image was blamed.")

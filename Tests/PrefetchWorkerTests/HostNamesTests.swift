@@ -9,7 +9,7 @@ import Testing
         ("xn--bcher-kva.example", "xn--bcher-kva.example"),
     ]
 
-    @Test(arguments: names) func `What is typed and what URLs have come to the same name`(
+    @Test(arguments: names) func `A typed host and the host of a URL have the same name`(
         _ typed: String, _ name: String
     ) throws {
         #expect(try HostNames.parse(typed) == name)
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: ["", "https://example.com", "example.com:80", "example.com/a", "a@b", "[", "a b", "?"])
-    func `What is no host's name is refused`(_ text: String) {
+    func `An invalid host name is refused`(_ text: String) {
         let error = #expect(throws: WorkerError.self) { try HostNames.parse(text) }
         #expect(error?.code == .usage)
     }

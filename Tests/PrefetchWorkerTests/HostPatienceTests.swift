@@ -10,7 +10,7 @@ import Testing
     "How long hosts are waited for", .serialized, .timeLimit(.minutes(15)),
     .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HostPatienceTests {
-    @Test func `A host that never answered has its time, and then its items end with its failure, listed nowhere`()
+    @Test func `Items of a host that never answered fail after its patience and are not blacklisted`()
         async throws
     {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
@@ -60,8 +60,7 @@ struct HostPatienceTests {
         }
     }
 
-    @Test func `A URL that answers 503 doesn't slow down the others of its host, and what waits says why`() async throws
-    {
+    @Test func `A URL that answers 503 doesn't slow down others of its host, and its wait has a reason`() async throws {
         let origin = try LoopbackOrigin { request in
             request.path.hasPrefix("/bad") ? .status(503) : .delayed(milliseconds: 50, then: .ok(Pictures.jpeg))
         }
@@ -81,7 +80,7 @@ struct HostPatienceTests {
         }
     }
 
-    @Test func `Whatever waits stands in the view with its reason within a second`() async throws {
+    @Test func `A waiting item is in the view with its reason within a second`() async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { request in
             while !isOpen.withLock({ $0 }) { usleep(2_000) }

@@ -11,8 +11,7 @@ import Testing
     "A worker and its hosts", .serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)
 )
 struct HostTests {
-    @Test func `A host that can't be reached is left alone, its items say why, and they end all the same`() async throws
-    {
+    @Test func `The circuit of an unreachable host opens, and its items show the reason and end`() async throws {
         let port = try LoopbackOrigin.unusedPort()
         try await withWorkplace(configure: {
             $0.downloads.circuitBreaker.failures = 3
@@ -45,7 +44,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A job whose host says nothing doesn't keep another's items from being claimed`() async throws {
+    @Test func `A job with a silent host doesn't keep another job's items from being claimed`() async throws {
         let silence = try LoopbackOrigin { _ in .silence }
         let origin = try LoopbackOrigin { .ok(Pictures.jpeg + Array($0.path.utf8)) }
         try await withWorkplace(configure: { configuration in
@@ -74,7 +73,7 @@ struct HostTests {
         }
     }
 
-    @Test func `What an origin asked for holds after a restart and for the whole host`() async throws {
+    @Test func `A Retry-After holds after a restart and for the whole host`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/a": [.status(429, headers: [("Retry-After", "600")]), .ok(Pictures.jpeg)], "/b": [.ok(Pictures.png)],
         ])
@@ -98,7 +97,7 @@ struct HostTests {
     }
 
     @Test(arguments: [-86_400_000, 86_400_000] as [Int64])
-    func `A clock that jumps by a day loses nothing`(_ jump: Int64) async throws {
+    func `A clock that jumps by a day loses no item`(_ jump: Int64) async throws {
         let offset = Shared(Int64(0))
         let origin = try LoopbackOrigin { request in
             if request.path == "/5" { offset.withLock { $0 = jump } }
@@ -115,7 +114,7 @@ struct HostTests {
         }
     }
 
-    @Test func `Limits are changed while a worker runs`() async throws {
+    @Test func `Changed limits take effect while a worker runs`() async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { _ in
             while !isOpen.withLock({ $0 }) { usleep(2_000) }
@@ -132,7 +131,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A rate holds the requests of its host apart`() async throws {
+    @Test func `A rate limit spaces the requests to its host`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { (place) async throws in
             try await place.store.hosts.setLimits(LimitsRecord(host: "127.0.0.1", rate: 10, burst: 2))
@@ -143,8 +142,8 @@ struct HostTests {
         }
     }
 
-    /// Counted by requests that are in flight together, since a busy machine has no speed to rely on.
-    @Test func `A host that stalls takes no place from one that answers`() async throws {
+    /// Counted by requests in flight together, since a busy machine has no reliable speed.
+    @Test func `A stalled host takes no slot from a host that answers`() async throws {
         let stalling = try LoopbackOrigin { _ in .silence }
         let healthy = try LoopbackOrigin { _ in .delayed(milliseconds: 100, then: .ok(Pictures.jpeg)) }
         try await withWorkplace(configure: { $0.downloads.silenceTimeout = .seconds(280) }) { (place) async throws in
@@ -162,7 +161,7 @@ struct HostTests {
         }
     }
 
-    @Test func `Thousands of items of a stalled host don't hide those behind them`() async throws {
+    @Test func `Thousands of items of a stalled host don't block the items of another host`() async throws {
         let stalling = try LoopbackOrigin { _ in .silence }
         let healthy = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.silenceTimeout = .seconds(280) }) { (place) async throws in
@@ -195,7 +194,7 @@ struct HostTests {
         }
     }
 
-    @Test func `Of two who wait for a URL the first is cancelled, and the second gets it`() async throws {
+    @Test func `If the first of two items of one URL is cancelled, the second still gets the URL`() async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { _ in
             while !isOpen.withLock({ $0 }) { usleep(2_000) }

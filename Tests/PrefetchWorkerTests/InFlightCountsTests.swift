@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Jobs in hand", .timeLimit(.minutes(15)))
 struct InFlightCountsTests {
-    @Test func `A job of which there is enough is stuck until something of it comes through`() {
+    @Test func `A job with enough items in flight is stuck until one of its items moves on`() {
         let hand = InFlightCounts()
         for _ in 0..<InFlightCounts.enough {
             #expect(hand.stuck(at: 0) == [:])
@@ -20,7 +20,7 @@ struct InFlightCountsTests {
         #expect(hand.stuck(at: 6 + InFlightCounts.moving) == [1: 128, 2: 128])
     }
 
-    @Test func `What has come through leaves nothing behind`() {
+    @Test func `Counts are empty when all items have moved on`() {
         let hand = InFlightCounts()
         for _ in 0..<InFlightCounts.enough { hand.began(1) }
         for _ in 0..<InFlightCounts.enough { hand.cameThrough(1, at: 0) }

@@ -4,7 +4,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// What a job says of its downloads reaches them.
+/// Job options that change downloads.
 @Suite(
     "A job's options and its downloads", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct JobOptionTests {
@@ -14,7 +14,7 @@ struct JobOptionTests {
         return try await place.store.reports.results(job: job, after: 0, limit: 10).map(\.failure)
     }
 
-    @Test func `handle-cookies: the job's own, and nobody else's`() async throws {
+    @Test func `handle-cookies: a job has a cookie jar of its own`() async throws {
         let origin = try LoopbackOrigin { request in
             .ok(Pictures.jpeg + Array(request.path.utf8), headers: [("Set-Cookie", "seen=yes")])
         }
@@ -35,7 +35,7 @@ struct JobOptionTests {
         #expect(cookies("/again") == [nil, "seen=yes"])
     }
 
-    @Test func `respect-robots-tag: what is kept from machines isn't taken`() async throws {
+    @Test func `respect-robots-tag: a picture with X-Robots-Tag noai fails`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: [("X-Robots-Tag", "noai")]) }
         try await withWorkplace { (place) async throws in
             #expect(try await results(place, [origin.url("/a")], nil) == [nil])
@@ -43,7 +43,7 @@ struct JobOptionTests {
         }
     }
 
-    @Test func `respect-robots-txt: it is asked first`() async throws {
+    @Test func `respect-robots-txt: robots.txt is requested first and obeyed`() async throws {
         let origin = try LoopbackOrigin { request in
             request.path == "/robots.txt" ? .ok(Array("User-agent: *\nDisallow: /b".utf8)) : .ok(Pictures.jpeg)
         }
@@ -72,9 +72,9 @@ struct JobOptionTests {
         }
     }
 
-    /// The secure origin has no pictures: that what it sends is none is only known once the certificate was taken.
+    /// The secure origin has no pictures: the failure not-an-image shows that the certificate was accepted.
     @Test(.enabled(if: SecureOrigin.isAvailable))
-    func `allow-invalid-ssl-certificates: who is asked needn't prove who it is`() async throws {
+    func `allow-invalid-ssl-certificates: an origin with an invalid certificate is accepted`() async throws {
         try await withTemporaryDirectory { scratch in
             let origin = try SecureOrigin(scratch: scratch)
             try await withWorkplace { (place) async throws in
@@ -86,7 +86,7 @@ struct JobOptionTests {
         }
     }
 
-    @Test func `accept-damaged: what a browser would show, marked, and for this job alone`() async throws {
+    @Test func `accept-damaged: a truncated picture is accepted and marked, for this job only`() async throws {
         let whole = TestImages.png(64, 48)
         let damaged = Array(whole.prefix(whole.count * 2 / 3))
         let origin = try LoopbackOrigin { _ in .ok(damaged) }

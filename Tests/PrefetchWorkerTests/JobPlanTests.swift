@@ -21,7 +21,7 @@ struct JobPlanTests {
         #expect(!plan.keepsOriginal)
     }
 
-    @Test func `A job that asks for nothing keeps the original`() throws {
+    @Test func `A job without variants and options keeps the original`() throws {
         for empty in [nil, "", "  \n"] {
             let plan = try plan(empty, empty)
             #expect(plan.variants.isEmpty)
@@ -38,7 +38,7 @@ struct JobPlanTests {
     ]
 
     @Test(arguments: wrong)
-    func `What is wrong is said in a sentence for the job's error`(
+    func `Wrong variants or options are an error with a sentence`(
         _ row: (variants: String?, options: String?, part: String)
     ) throws {
         let error = #expect(throws: JobPlanError.self) { _ = try plan(row.variants, row.options) }
@@ -68,18 +68,18 @@ struct JobPlanTests {
         #expect(error?.message.contains(row.part) == true, "\(error?.message ?? "no error")")
     }
 
-    @Test func `Host and all else may be chosen`() throws {
+    @Test func `A job may set Host and any other header`() throws {
         let headers = ["Host": "b.example", "Authorization": "Basic a:b", "Cookie": "a=b", "Accept": "", "X": "a\tb é"]
         try WorkerJobs.check(NewJob(urls: [], headers: headers))
     }
 
-    @Test func `A check before enqueuing knows the priorities too`() throws {
+    @Test func `A check before enqueuing covers the priority, too`() throws {
         try WorkerJobs.check(NewJob(urls: [], variants: "a=10x", priority: 100))
         let error = #expect(throws: WorkerError.self) { try WorkerJobs.check(NewJob(urls: [], priority: 101)) }
         #expect(error?.message == "The priority must be from -100 to 100, not 101.")
     }
 
-    @Test func `A rendition's identity differs by source, spec and coder, and by nothing else`() throws {
+    @Test func `A rendition's identity depends on source, spec and coder only`() throws {
         let base = RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,webp,q80"), source: "s")
         #expect(base.count == 64)
         #expect(RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,webp,q80"), source: "s") == base)

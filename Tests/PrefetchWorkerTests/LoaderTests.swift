@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// URLs that the program serves itself.
+/// Loaders: URLs that the embedding program serves itself.
 @Suite("Loaders", .timeLimit(.minutes(15)))
 struct LoaderTests {
     /// Serves `box:` URLs from memory, in pieces.
@@ -45,7 +45,7 @@ struct LoaderTests {
 
     private struct Odd: Error, CustomStringConvertible { let description = "It is odd." }
 
-    @Test func `A scheme of one's own is served, judged and cached like any other`() async throws {
+    @Test func `URLs of a loader's scheme are fetched, checked and cached like others`() async throws {
         let box = Box(["box:a": Pictures.jpeg, "box:text": Array("no picture at all".utf8)])
         try await withWorkplace(configure: { $0.loaders = [box] }) { (place) async throws in
             let job = try await place.enqueue(["box:a", "box:text", "box:none"], variants: "v=20x,webp")
@@ -62,7 +62,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `The job's time for a whole transfer is a loader's, too`() async throws {
+    @Test func `The job's total timeout holds for a loader, too`() async throws {
         let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
         try await withWorkplace(configure: {
             $0.loaders = [box]
@@ -76,7 +76,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `A body that is larger than the whole cache may be is too large, and no full disk`() async throws {
+    @Test func `A body larger than the cache's limit is too large, and no full disk`() async throws {
         let box = Box(["box:a": Pictures.jpeg + [UInt8](repeating: 0, count: 200_000)])
         try await withWorkplace(configure: {
             $0.loaders = [box]
@@ -89,7 +89,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `The last one that was registered is asked first`() async throws {
+    @Test func `The last registered loader is asked first`() async throws {
         let first = Box(["box:a": Pictures.png])
         let last = Box(["box:a": Pictures.jpeg])
         try await withWorkplace(configure: { $0.loaders = [first, last] }) { (place) async throws in
@@ -99,7 +99,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `Sizes and pixels are limited as for downloads, before all has come`() async throws {
+    @Test func `A loader's body is limited in bytes and pixels while it arrives`() async throws {
         let box = Box(["box:large": Pictures.jpeg, "box:wide": TestImages.pngHeaderOnly(50_000, 50_000)])
         try await withWorkplace(configure: {
             $0.loaders = [box]
@@ -112,7 +112,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `An error of its own is one of class delegate, and stops no other`() async throws {
+    @Test func `A loader's error fails its item with class delegate, and no other item`() async throws {
         let box = Box(["box:a": Pictures.jpeg], failure: Odd())
         let origin = try LoopbackOrigin { _ in .ok(Pictures.png) }
         try await withWorkplace(configure: { $0.loaders = [box] }) { (place) async throws in
@@ -124,7 +124,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `A version that hasn't changed is confirmed without bytes`() async throws {
+    @Test func `An unchanged source is revalidated by the loader without bytes`() async throws {
         let box = Box(["box:a": Pictures.jpeg]) { request in
             request.etag == "1" ? .notModified : LoaderResponse(etag: "1")
         }
@@ -168,7 +168,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `It serves a host without a request, and is cancelled with the job`() async throws {
+    @Test func `A loader serves a host without a request, and is cancelled with the job`() async throws {
         let slow = Slow(host: "pictures.invalid")
         let stages = Shared<Set<TransferReport.Stage>>([])
         try await withWorkplace(configure: {
@@ -196,7 +196,7 @@ struct LoaderTests {
         }
     }
 
-    @Test func `One that takes too long is cancelled, with the time of downloads`() async throws {
+    @Test func `A loader that takes longer than the total timeout is cancelled`() async throws {
         let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
         try await withWorkplace(configure: {
             $0.loaders = [box]

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Sources without a network", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct LocalSourceTests {
-    @Test func `Files and data are read where that is allowed, and nowhere else`() async throws {
+    @Test func `Files and data URLs are read only where they are allowed`() async throws {
         try await withTemporaryDirectory { folder in
             let open = folder.appending("open").string
             let inside = open + "/a b.jpg"

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15)))
 struct MemoryBudgetTests {
-    @Test func neverMoreThanThereIsAndEverybodyHasATurn() async {
+    @Test func aMemoryBudgetIsNeverExceededAndServesEveryTask() async {
         let budget = MemoryBudget(bytes: 100)
         let held = Held()
         await withTaskGroup { group in

@@ -29,7 +29,9 @@ import Testing
             ("16m", 16 * mebibyte / 20), ("1g", 1_024 * mebibyte / 20), ("10g", 512 * mebibyte),
             ("20g", 1_024 * mebibyte), ("21g", 1_024 * mebibyte), ("500g", 1_024 * mebibyte),
         ])
-    func `It is a twentieth of a small disk and a gibibyte of a large one`(size: String, wanted: Int64) async throws {
+    func `The default is a twentieth of a small disk and a gibibyte of a large disk`(size: String, wanted: Int64)
+        async throws
+    {
         try await withTemporaryDirectory { folder in
             let mounted = try ChildProcess.run("mount", ["-t", "tmpfs", "-o", "size=\(size)", "none", folder.string])
             guard mounted == 0 else {
@@ -41,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `It is that of this disk, unless another is asked for`() async throws {
+    @Test func `The default is that of the cache's disk, unless --min-free is given`() async throws {
         try await withTemporaryDirectory { folder in
             let bytes = try ContentCache(directory: folder.appending("cache")).diskBytes()
             #expect(bytes > 0)

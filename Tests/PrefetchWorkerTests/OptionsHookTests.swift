@@ -22,7 +22,7 @@ struct OptionsHookTests {
         }
     }
 
-    @Test func `Variants, options and headers may be another's for each item`() async throws {
+    @Test func `A delegate can set variants, options and headers for each item`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.delegate = Chooser() }) { place in
             let job = try await place.enqueue(
@@ -50,7 +50,7 @@ struct OptionsHookTests {
         }
     }
 
-    @Test func `It is told the item's variants, options, headers and priority`() async throws {
+    @Test func `A delegate gets the item's variants, options, headers and priority`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         let listener = Listener()
         try await withWorkplace(configure: { $0.delegate = listener }) { (place) async throws in
@@ -79,7 +79,7 @@ struct OptionsHookTests {
 
     /// Also if the item had a priority of its own before.
     @Test(arguments: [nil, -7])
-    func `The priority that it names moves an item ahead of others that wait`(own: Int?) async throws {
+    func `A priority from the delegate moves an item ahead of waiting items`(own: Int?) async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { request in
             while request.path == "/0", !isOpen.withLock({ $0 }) { usleepMilliseconds(2) }
@@ -122,7 +122,7 @@ struct OptionsHookTests {
         (#"{"headers":{"X-Own":1}}"#, "delegate"), (#"{"headers":{"X-Own":"a\r\nb"}}"#, "delegate"),
         (#"[]"#, "delegate"), ("", "delegate"), ("\u{FFFD}{", "delegate"),
     ])
-    func `A command changes an item's settings, and nonsense fails that item only`(
+    func `A command changes an item's settings, and an invalid answer fails that item only`(
         answer: String, ending: String,
     ) async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }

@@ -8,10 +8,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a setting of ours refuses is no fault of the URL, and what came whole isn't fetched again.
+/// A refusal by the worker's settings is no fault of the URL, and a whole body isn't fetched again.
 @Suite("Refused by our own settings", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct OwnRefusalTests {
-    @Test func `A URL that was too large is asked for again once the limit is another`() async throws {
+    @Test func `A URL whose body was too large is requested again once the limit has changed`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.maxBodyBytes = 100 }) { (place) async throws in
             for (limit, requests, failed) in [(Int64(100), 1, 1), (100, 1, 1), (1 << 20, 2, 0)] {
@@ -25,7 +25,7 @@ struct OwnRefusalTests {
         }
     }
 
-    @Test func `A URL with too many redirects is asked for again once more are allowed`() async throws {
+    @Test func `A URL with too many redirects is requested again once more redirects are allowed`() async throws {
         let origin = try LoopbackOrigin { request in
             guard let number = Int(request.path.dropFirst()), number > 0 else { return .ok(Pictures.jpeg) }
             return .redirect(to: "/\(number - 1)")
@@ -44,7 +44,7 @@ struct OwnRefusalTests {
         }
     }
 
-    @Test func `An address that may be connected to from now on is`() async throws {
+    @Test func `A forbidden address is connected to once it is allowed`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.addresses = .publicOnly }) { (place) async throws in
             let url = origin.url("/a.jpg")
@@ -61,7 +61,7 @@ struct OwnRefusalTests {
         }
     }
 
-    @Test func `Too many pixels and too many bytes name the flags that allow them`() async throws {
+    @Test func `Failures by too many pixels or bytes name the flags that allow them`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.images.pixels = 10 }) { (place) async throws in
             _ = try await place.enqueue([origin.url("/a.jpg")])
@@ -83,7 +83,7 @@ struct OwnRefusalTests {
     /// The length was announced and met: another request would bring the same. A body that ends with its connection may have
     /// broken off, so it is requested once more; it is whole if as many bytes come again.
     @Test(arguments: whole.indices)
-    func `A whole body that a decoder wants more of isn't fetched again`(_ index: Int) async throws {
+    func `A whole body whose picture is truncated isn't fetched again`(_ index: Int) async throws {
         let (headers, isOpenEnded, requests) = Self.whole[index]
         let cut = Array(Pictures.png.dropLast(Pictures.png.count / 3))
         let origin = try LoopbackOrigin { _ in
@@ -100,9 +100,9 @@ struct OwnRefusalTests {
         }
     }
 
-    /// Neither a length nor a tag says that another answer would be the same.
+    /// The response has neither a length nor a tag.
     @Test(arguments: [true, false])
-    func `One more request is enough if it brings the whole picture`(isChunked: Bool) async throws {
+    func `A truncated body without a length is whole after one more request`(isChunked: Bool) async throws {
         let cut = Array(Pictures.png.dropLast(Pictures.png.count / 3))
         let count = Mutex(0)
         let origin = try LoopbackOrigin { _ in
@@ -125,7 +125,7 @@ struct OwnRefusalTests {
         }
     }
 
-    @Test func `Two announced lengths that no sum can hold end two items and nothing else`() async throws {
+    @Test func `Two announced lengths whose sum overflows fail their two items only`() async throws {
         let origin = try LoopbackOrigin { request in
             guard request.path.hasPrefix("/bad") else { return .ok(Pictures.jpeg) }
             return .raw("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n", closes: false)

@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `A write ends the rest of all services, also through a link to the database`(_ isLinked: Bool) async throws {
+    func `A write wakes all services, also through a link to the database`(_ isLinked: Bool) async throws {
         try await withDatabase { path in
             var name = path
             if isLinked {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `Without work nothing wakes it, and cancellation does`() async throws {
+    @Test func `A rest without work ends by cancellation only`() async throws {
         try await withDatabase { path in
             let pace = PollingPace(database: path.string, wakeup: Wakeup())
             #expect(pace.beginRest())
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `Where changes can't be noticed it doesn't rest`() async throws {
+    @Test func `Services don't rest if changes of the database can't be watched`() async throws {
         try await withTemporaryDirectory { folder in
             let pace = PollingPace(database: folder.appending("none.db").string, wakeup: Wakeup())
             #expect(!pace.beginRest() && !pace.isResting)

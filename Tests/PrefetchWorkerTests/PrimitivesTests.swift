@@ -15,7 +15,7 @@ struct PrimitivesTests {
         #expect([await queue.next(), await queue.next(), await queue.next(), await queue.next()] == [1, 2, 3, nil])
     }
 
-    @Test func `Those who wait get what is put, and nil when it closes`() async {
+    @Test func `Waiting consumers get the elements of a queue, and nil when it closes`() async {
         let queue = WorkQueue<Int>()
         let got = await withTaskGroup { group in
             for _ in 0..<4 { group.addTask { await queue.next() } }
@@ -28,7 +28,7 @@ struct PrimitivesTests {
         #expect(got.count { $0 == nil } == 2)
     }
 
-    @Test func `What is there can be taken without waiting`() {
+    @Test func `Available elements are taken from a queue without waiting`() {
         let queue = WorkQueue<Int>()
         for number in 1...5 { queue.put(number) }
         #expect(queue.takeAvailable(0) == [])
@@ -37,7 +37,7 @@ struct PrimitivesTests {
         #expect(queue.takeAvailable(9) == [])
     }
 
-    @Test func `Many who put and many who take lose nothing`() async {
+    @Test func `Concurrent producers and consumers of a queue lose no element`() async {
         let queue = WorkQueue<Int>()
         let all = await withTaskGroup { group in
             for _ in 0..<4 {
@@ -58,7 +58,7 @@ struct PrimitivesTests {
         #expect(all.sorted() == Array(0..<2_000))
     }
 
-    @Test func `A key is held by one at a time, and handed on in the order of asking`() async {
+    @Test func `A key is held by one task at a time, and handed on in the order of requests`() async {
         let lock = KeyedLock()
         let order = Shared<[Int]>([])
         await lock.lock("a")
@@ -79,7 +79,7 @@ struct PrimitivesTests {
         #expect(lock.isIdle)
     }
 
-    @Test func `Keys don't wait for each other`() async {
+    @Test func `Locks of different keys don't wait for each other`() async {
         let lock = KeyedLock()
         await lock.lock("a")
         await lock.lock("b")
@@ -91,7 +91,7 @@ struct PrimitivesTests {
         #expect(lock.isIdle)
     }
 
-    @Test func `Nobody is let in twice under load`() async {
+    @Test func `Under load two tasks never hold a key at once`() async {
         let lock = KeyedLock()
         let inside = Shared((now: 0, most: 0, total: 0))
         await withTaskGroup { group in
@@ -113,7 +113,7 @@ struct PrimitivesTests {
         #expect(lock.isIdle)
     }
 
-    @Test func `A ring is kept for who comes later, once`() async {
+    @Test func `A wakeup before the wait is kept once`() async {
         let bell = Wakeup()
         bell.ring()
         bell.ring()
@@ -129,7 +129,7 @@ struct PrimitivesTests {
         await sleeper
     }
 
-    @Test func `A stop that was asked for is seen by those who wait and those who come`() async {
+    @Test func `A requested stop is seen by waiting and later tasks`() async {
         let stop = StopSignal()
         let told = Shared(0)
         stop.whenRequested { told.withLock { $0 += 1 } }
@@ -144,7 +144,7 @@ struct PrimitivesTests {
         #expect(told.withLock { $0 } == 11)
     }
 
-    @Test func `Blocked calls of a queue hold up neither tasks nor Dispatch`() async {
+    @Test func `Blocked calls of a blocking queue delay neither tasks nor Dispatch`() async {
         let queue = BlockingQueue("test", width: 4)
         let gate = DispatchSemaphore(value: 0)
         await withTaskGroup { group in
@@ -167,7 +167,7 @@ struct PrimitivesTests {
         }
     }
 
-    @Test func `A blocking queue runs no more at once than it is wide`() async {
+    @Test func `A blocking queue runs no more calls at once than its width`() async {
         let queue = BlockingQueue("test", width: 2)
         let inside = Shared((now: 0, most: 0))
         await withTaskGroup { group in

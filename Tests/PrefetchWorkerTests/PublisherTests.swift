@@ -69,7 +69,7 @@ extension ItemEnding? {
 
 @Suite("Publishing results", .timeLimit(.minutes(15)))
 struct PublisherTests {
-    @Test func `When a commit returns, the file has its name and the row says so`() async throws {
+    @Test func `After a commit the file has its name and the index has its row`() async throws {
         try await withPress { press in
             let item = try await press.claim(1)[0]
             let blob = try press.blob("x")
@@ -100,7 +100,7 @@ struct PublisherTests {
         }
     }
 
-    @Test func `A file that can't be named sends its own item back, and only that`() async throws {
+    @Test func `A file that can't be linked sends only its own item back`() async throws {
         try await withPress { press in
             let items = try await press.claim(3)
             let good = try press.blob("good"), other = try press.blob("other")
@@ -121,7 +121,7 @@ struct PublisherTests {
         }
     }
 
-    @Test func `An item that somebody else has by now is fenced out`() async throws {
+    @Test func `The commit of a cancelled item is fenced out`() async throws {
         try await withPress { press in
             let items = try await press.claim(2)
             try await press.store.control.cancel(job: items[0].job)
@@ -134,7 +134,7 @@ struct PublisherTests {
         }
     }
 
-    @Test func `What was handed in before closing is published, what comes after is abandoned`() async throws {
+    @Test func `Commits before the close are published, and later commits are abandoned`() async throws {
         try await withPress { press in
             let items = try await press.claim(2)
             async let first = press.publisher.commit(items[0], .failed(Failure(.denied, "m")))

@@ -4,7 +4,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// After a redirect it is the second host that is asked, that asks to be left alone, and that fails.
+/// After a redirect, limits, Retry-After and failures count for the second host.
 @Suite(
     "A worker and the hosts it is redirected to", .timeLimit(.minutes(15)),
     .enabled(if: Workplace.isBuilt, Workplace.notBuilt)
@@ -31,7 +31,7 @@ struct RedirectHostTests {
         Dictionary(uniqueKeysWithValues: try await place.store.hosts.statuses().map { ($0.host, $0) })
     }
 
-    @Test func `Retry-After holds for the host that said it`() async throws {
+    @Test func `Retry-After holds for the host that sent it`() async throws {
         try await withHosts(.status(429, headers: [("Retry-After", "600")])) { (place, front, back) async throws in
             let stop = StopSignal()
             let first = try await place.enqueue([front.url("/r1")])
@@ -56,7 +56,7 @@ struct RedirectHostTests {
         }
     }
 
-    @Test func `Who can't be reached is parked, and not who redirects there`() async throws {
+    @Test func `The circuit opens for an unreachable host, and not for the host that redirects to it`() async throws {
         try await withHosts(.noReply) { (place, front, back) async throws in
             back.stop()
             let stop = StopSignal()

@@ -82,7 +82,7 @@ struct RequiredReuseTests {
             first: [tag, control("max-age=60")], confirming: [tag, ("Content-Type", "text/html")], asksAgain: false),
     ]
 
-    @Test(arguments: confirmed.indices) func `A 304 changes what it says and leaves the rest`(
+    @Test(arguments: confirmed.indices) func `A 304 updates the headers that it has and leaves the others`(
         _ index: Int
     ) async throws {
         let given = Self.confirmed[index]
@@ -140,7 +140,7 @@ struct RequiredReuseTests {
         Asked(vary: [], first: [:], second: ["Authorization": "Basic YTpi"], isReused: false),
     ]
 
-    @Test(arguments: asked.indices) func `A stored answer is used for the requests it is an answer to`(
+    @Test(arguments: asked.indices) func `A stored response is reused only for matching requests`(
         _ index: Int
     ) async throws {
         let given = Self.asked[index]
@@ -155,7 +155,7 @@ struct RequiredReuseTests {
         }
     }
 
-    @Test func `A conditional request has the headers that the answer varies by`() async throws {
+    @Test func `A conditional request has the headers that the response varies by`() async throws {
         let origin = try LoopbackOrigin { request in
             request.header("If-None-Match") == nil
                 ? .ok(Pictures.jpeg, headers: [Self.tag, Self.control("max-age=1"), ("Vary", "X-Size")]) : .status(304)
@@ -169,9 +169,9 @@ struct RequiredReuseTests {
         }
     }
 
-    /// Its date is that of another representation, which may well be older; a tag belongs to one of them alone.
+    /// The date is that of another representation, which may be older; a tag belongs to one representation only.
     @Test(arguments: ["http-cache", "refresh-cached"])
-    func `The date of an answer to another request proves nothing`(_ options: String) async throws {
+    func `The date of a response to another request is not used for revalidation`(_ options: String) async throws {
         let dates = ["1": "Mon, 07 Nov 1994 08:49:37 GMT", "2": "Sun, 06 Nov 1994 08:49:37 GMT"]
         let origin = try LoopbackOrigin { request in
             let size = request.header("X-Size") ?? ""
@@ -191,7 +191,7 @@ struct RequiredReuseTests {
         }
     }
 
-    @Test func `A 304 from where a redirect leads now proves nothing of where it led before`() async throws {
+    @Test func `A 304 from a redirect's new target does not confirm the source of its old target`() async throws {
         let target = Shared("/one")
         let origin = try LoopbackOrigin { request in
             if request.path == "/now" { return .redirect(to: target.withLock { $0 }) }
@@ -213,7 +213,7 @@ struct RequiredReuseTests {
     // MARK: What is stale
 
     @Test(arguments: ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=2", "no-store"])
-    func `What forbids stale use is obeyed when the origin hangs up`(_ directive: String) async throws {
+    func `A directive that forbids stale use is obeyed when the origin hangs up`(_ directive: String) async throws {
         let isBroken = Shared(false)
         let origin = try LoopbackOrigin { _ in
             isBroken.withLock { $0 } ? .noReply : .ok(Pictures.jpeg, headers: [Self.control("max-age=2, \(directive)")])
@@ -232,7 +232,7 @@ struct RequiredReuseTests {
         ("max-age=0", "stale-if-error=90", 60_000, true),
     ]
 
-    @Test(arguments: errors.indices) func `What is stale stands in for an error as long as both sides allow`(
+    @Test(arguments: errors.indices) func `A stale response replaces an error for as long as both sides allow`(
         _ index: Int
     ) async throws {
         let (answer, request, after, isUsed) = Self.errors[index]
@@ -250,7 +250,7 @@ struct RequiredReuseTests {
         }
     }
 
-    @Test func `must-revalidate is asked with its tag once it is stale, and not before`() async throws {
+    @Test func `A source with must-revalidate is revalidated once it is stale, and not before`() async throws {
         let headers: Headers = [Self.tag, Self.control("max-age=2, must-revalidate")]
         let origin = try LoopbackOrigin { request in
             request.header("If-None-Match") == nil

@@ -15,12 +15,12 @@ import Testing
         }
     }
 
-    @Test func `They end from the last to the first`() async {
+    @Test func `Services end from the last to the first`() async {
         await RunServices([patient("first"), patient("second"), { [log] in log.withLock { $0.append("last") } }]).run()
         #expect(log.withLock { $0 } == ["last", "second", "first"])
     }
 
-    @Test func `One that ends before its turn cancels none of the others`() async {
+    @Test func `A service that ends before its turn cancels no other service`() async {
         let (signal, end) = AsyncStream<Void>.makeStream()
         let early: @Sendable () async -> Void = { [log] in
             for await _ in signal { break }

@@ -13,11 +13,11 @@ struct RunningTests {
         try withTemporaryDirectory { try body(ContentCache(directory: $0)) }
     }
 
-    @Test func `A disk with room is no trouble`() throws {
+    @Test func `A disk with enough space is no trouble`() throws {
         try withCache { #expect(DiskWatch(cache: $0, minimumFree: 0).trouble() == nil) }
     }
 
-    @Test func `A disk with less room than is to stay free is trouble, and says how much`() throws {
+    @Test func `A disk with less space than --min-free is trouble, with the numbers`() throws {
         try withCache { cache in
             let trouble = try #require(DiskWatch(cache: cache, minimumFree: .max).trouble())
             #expect(trouble.hasPrefix("Only "))
@@ -25,7 +25,7 @@ struct RunningTests {
         }
     }
 
-    @Test func `What was reported stays trouble until it is looked at again`() throws {
+    @Test func `A reported trouble stays until the next probe`() throws {
         try withCache { cache in
             let disk = DiskWatch(cache: cache, minimumFree: 0)
             disk.report("Nothing can be written.")
@@ -34,14 +34,14 @@ struct RunningTests {
         }
     }
 
-    /// A worker goes on within five seconds of there being room: this is what it waits for, and the rest is its work.
-    @Test func `A disk that doesn't work is tried again within two seconds, however often it has failed`() {
+    /// A worker goes on within five seconds once there is space; this is the part that it waits.
+    @Test func `A failing disk is probed again within two seconds, however often it has failed`() {
         let waits = (0..<100).map(DiskWatch.wait)
         #expect(waits.allSatisfy { (1...2_000).contains($0) })
         #expect(waits == waits.sorted())
     }
 
-    @Test func `A run remembers so many jobs and no more`() {
+    @Test func `A run remembers a bounded number of its last jobs`() {
         let statistics = RunStatistics()
         for job in Int64(1)...25_000 { statistics.saw(jobs: [job]) }
         #expect((RunStatistics.maxJobs / 2...RunStatistics.maxJobs).contains(statistics.jobs.count))

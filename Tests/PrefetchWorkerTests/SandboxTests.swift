@@ -9,7 +9,7 @@ import Testing
 @testable import PrefetchHelper
 @testable import PrefetchWorker
 
-/// What a real helper may not do, tried by itself.
+/// Actions that are forbidden to a real helper, tried by the helper itself.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct SandboxTests {
     /// A helper's report on itself, made once for each user.
     private static let reports = Dictionary(
@@ -40,14 +40,14 @@ import Testing
         }
     }
 
-    @Test(arguments: HelperUser.possible) func bothGuardsTakeHold(user: HelperUser) throws {
+    @Test(arguments: HelperUser.possible) func landlockAndSeccompAreBothActive(user: HelperUser) throws {
         let protections = try #require(Self.reports[user]).get().protections
         #expect(protections.isComplete)
         #expect(protections.complaints == [])
     }
 
     @Test(arguments: HelperUser.possible, ForbiddenAction.all.map { "\($0.layer.rawValue): \($0.name)" })
-    func itIsRefused(user: HelperUser, action: String) throws {
+    func aForbiddenActionIsRefused(user: HelperUser, action: String) throws {
         let report = try #require(Self.reports[user]).get()
         let trial = report.trials.first { "\($0.layer.rawValue): \($0.action)" == action }
         guard let trial else {
@@ -58,21 +58,21 @@ import Testing
         #expect(trial.refused)
     }
 
-    /// Or the cases above would prove nothing.
+    /// Otherwise the cases above would prove nothing.
     @Test(arguments: ["read a file", "list a folder", "create an unnamed file", "connect", "signal its worker"])
-    func withoutASandboxItIsNotRefused(name: String) throws {
+    func aForbiddenActionWorksWithoutASandbox(name: String) throws {
         let action = try #require(ForbiddenAction.all.first { $0.name == name })
         #expect(action.refusal() == nil)
     }
 
-    @Test func everyVersionOfLandlockTakesAwayWhatItKnows() {
+    @Test func everyVersionOfLandlockRestrictsTheRightsThatItKnows() {
         let rights = (1...7).map { Landlock.Rights(version: $0) }
         #expect(rights.map(\.fileSystem) == [0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF, 0xFFFF, 0xFFFF])
         #expect(rights.map(\.network) == [0, 0, 0, 3, 3, 3, 3])
         #expect(rights.map(\.scopes) == [0, 0, 0, 0, 0, 3, 3])
     }
 
-    @Test(.enabled(if: Unguarded.isPossible)) func aMissingLandlockIsSaidAndTheFilterStillTakesHold() throws {
+    @Test(.enabled(if: Unguarded.isPossible)) func aMissingLandlockIsReportedAndSeccompIsStillActive() throws {
         let report = try Self.report(without: ["landlock_create_ruleset"])
         #expect(report.protections.landlock == 0)
         #expect(report.protections.seccomp)
@@ -81,7 +81,7 @@ import Testing
         #expect(report.trials.contains { $0.layer == .seccomp })
     }
 
-    @Test(.enabled(if: Unguarded.isPossible)) func aMissingFilterIsSaidAndLandlockStillTakesHold() throws {
+    @Test(.enabled(if: Unguarded.isPossible)) func aMissingSeccompIsReportedAndLandlockIsStillActive() throws {
         let report = try Self.report(without: ["seccomp"])
         #expect(report.protections.landlock > 0)
         #expect(!report.protections.seccomp)

@@ -36,7 +36,7 @@ struct SharedFetchesTests {
     /// Until as many have asked as are expected; each joins as soon as its task runs.
     private func settle() async { try? await Task.sleep(for: .milliseconds(50)) }
 
-    @Test func `All who ask at the same time share one fetch`() async {
+    @Test func `Concurrent requests for one key share one fetch`() async {
         let askers = (0..<10).map { _ in asker() }
         await settle()
         origin.isOpen.store(true, ordering: .relaxed)
@@ -45,8 +45,8 @@ struct SharedFetchesTests {
         #expect(fetches.isIdle)
     }
 
-    /// The downloader holds its own lock in such a handler, and reads places under that lock.
-    @Test func `A fetch that is cancelled may ask for its place`() async {
+    /// The downloader's cancellation handler holds its lock and reads places under that lock.
+    @Test func `A cancelled fetch may read its place in its cancellation handler`() async {
         let asker = Task { [fetches, origin] in
             let value = await fetches.join("a", user: 7, position: FetchPosition(priority: 1, rank: 1)) {
                 await withTaskCancellationHandler {
@@ -64,7 +64,7 @@ struct SharedFetchesTests {
         #expect(fetches.isIdle)
     }
 
-    @Test func `Those who wait for the same are known by the number of the first`() async {
+    @Test func `Waiting users of one fetch are listed together`() async {
         let askers = ([7, 3, 9] as [Int64]).map { user in
             Task { [fetches, origin] in
                 let place = FetchPosition(priority: 0, rank: user)
@@ -86,7 +86,7 @@ struct SharedFetchesTests {
         #expect(origin.starts == 3)
     }
 
-    @Test func `The first asker's cancellation doesn't take the fetch from the second`() async {
+    @Test func `Cancelling the first user doesn't cancel the fetch of the second`() async {
         let first = asker()
         await settle()
         let second = asker()
@@ -100,7 +100,7 @@ struct SharedFetchesTests {
     }
 
     @Test(arguments: [1, 2, 5])
-    func `When the last of those who asked is cancelled, so is the fetch`(_ count: Int) async {
+    func `A fetch is cancelled with its last user`(_ count: Int) async {
         let askers = (0..<count).map { _ in asker() }
         await settle()
         for asker in askers { asker.cancel() }
@@ -108,7 +108,7 @@ struct SharedFetchesTests {
         #expect(fetches.isIdle)
     }
 
-    @Test func `Who is cancelled before asking alone gets a cancelled fetch`() async {
+    @Test func `A user that is cancelled before it joins gets a cancelled fetch`() async {
         let asker = Task { [fetches, origin] in
             while !Task.isCancelled { await Task.yield() }
             let value = await fetches.join("a") { await origin.fetch() }
@@ -119,7 +119,7 @@ struct SharedFetchesTests {
         #expect(await asker.value == "cancelled")
     }
 
-    @Test func `What was brought stays shared until its last user has left`() async {
+    @Test func `A fetched result stays shared until its last user has left`() async {
         origin.isOpen.store(true, ordering: .relaxed)
         let first = await fetches.join("a") { [origin] in await origin.fetch() }
         let second = await fetches.join("a") { "fetched again" }
@@ -140,7 +140,7 @@ struct SharedFetchesTests {
         var all: [String] { told.withLock { $0 } }
     }
 
-    @Test func `A fetch is as urgent as the most urgent who still wants it`() async throws {
+    @Test func `A fetch has the priority of its most urgent remaining user`() async throws {
         let moves = Moves()
         let isOpen = Shared(false)
         let fetches = SharedFetches<Int>(rerank: { moves.note($0, $1) })

@@ -5,7 +5,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// Limits are the database's: its workers keep to them together.
+/// Limits belong to the database: its workers keep to them together.
 @Suite(
     "Limits of several workers", .serialized, .timeLimit(.minutes(15)),
     .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
@@ -15,7 +15,9 @@ struct SharedLimitsTests {
     }
 
     @Test(arguments: [(2, 10), (10, 3), (1, 10)])
-    func `Two workers together send no more at once than the limits say`(_ perHost: Int, _ concurrency: Int)
+    func `Two workers together have no more requests in flight than the limits allow`(
+        _ perHost: Int, _ concurrency: Int
+    )
         async throws
     {
         let origin = try Self.slow()
@@ -34,7 +36,7 @@ struct SharedLimitsTests {
         }
     }
 
-    @Test func `What one leaves the other has within seconds`() async throws {
+    @Test func `A worker gets the slots of a stopped worker within seconds`() async throws {
         let origin = try Self.slow()
         try await withWorkplace(configure: {
             $0.downloads.perHost = 4

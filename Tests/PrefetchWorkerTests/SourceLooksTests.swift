@@ -13,19 +13,19 @@ struct ImagePlaceholdersTests {
         Placeholders(dominantColour: colour, blurHash: blur, thumbHash: thumb, perceptualHash: 7)
     }
 
-    @Test func `Those that can be true are taken`() {
+    @Test func `Valid placeholders are accepted`() {
         let looks = ImagePlaceholders(placeholders())
         #expect(looks?.dominantColour == "#0a0b0c" && looks?.perceptualHash == 7)
         #expect(ImagePlaceholders(placeholders(nil)) != nil)
     }
 
     @Test(arguments: ["", "#12345", "1234567", "#12345g", "#<b>0ac", "red;}"])
-    func `What is no colour is refused`(colour: String) {
+    func `An invalid colour is refused`(colour: String) {
         #expect(ImagePlaceholders(placeholders(colour)) == nil)
     }
 
     @Test(arguments: ["<script>", "a b", "a\u{1B}[2J", "\"", "'", "&amp;", String(repeating: "0", count: 65)])
-    func `What is no hash is refused`(text: String) {
+    func `An invalid hash is refused`(text: String) {
         #expect(ImagePlaceholders(placeholders(blur: text)) == nil)
         #expect(ImagePlaceholders(placeholders(thumb: text)) == nil)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Turns of suspects", .timeLimit(.minutes(15)))
 struct SuspectTurnsTests {
-    @Test func `They wait for a worker that has lived for a while, and the longer the more workers have died`() {
+    @Test func `Suspects wait until a worker has lived for a while, and longer after more deaths`() {
         let turns = SuspectTurns(start: 0)
         turns.found(2, at: 10)
         #expect(turns.next(at: 999) == nil)
@@ -16,7 +16,7 @@ struct SuspectTurnsTests {
         #expect(turns.next(at: 9_000) == nil)
     }
 
-    @Test func `Beside work that never ends they have their turn after half a minute`() {
+    @Test func `Suspects have their turn after half a minute beside endless other work`() {
         let turns = SuspectTurns(start: 0)
         turns.found(2, at: 100)
         #expect(!turns.holdsBack(inFlight: 200, at: 30_099))
@@ -32,7 +32,7 @@ struct SuspectTurnsTests {
         #expect(turns.holdsBack(inFlight: 200, at: 61_000))
     }
 
-    @Test func `The database is asked once a second, and at once after a turn`() {
+    @Test func `The database is queried once a second, and at once after a turn`() {
         let turns = SuspectTurns(start: 0)
         #expect(turns.isTimeToLook(at: 0))
         #expect(!turns.isTimeToLook(at: 999))

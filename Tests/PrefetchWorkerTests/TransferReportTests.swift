@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `The first and the last report are made however short a transfer is`() async throws {
+    @Test func `Every transfer has a first and a last report, however short`() async throws {
         let size = Int64(Pictures.jpeg.count)
         let origin = try LoopbackOrigin { request in
             request.path == "/broken" ? .reset(afterBytes: 900, of: 5_000) : .ok(Pictures.jpeg)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `Reports between keep to their interval, and never go back`() async throws {
+    @Test func `Reports in between keep to their interval, and their bytes never decrease`() async throws {
         let bytes = TestImages.png(200, 200)
         let origin = try LoopbackOrigin { _ in .slowly(bytes, pieces: 20, pause: 50) }
         let reports = Reports()
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `A cached source is told as disk, then as memory`() async throws {
+    @Test func `A cached source is reported as disk, then as memory`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         let reports = Reports()
         try await withWorkplace(configure: { $0.onTransfer = { reports.add($0) } }) { (place) async throws in

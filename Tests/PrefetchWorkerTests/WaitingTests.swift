@@ -5,8 +5,8 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// What waits for something else than its host's places stands where all that waits stands.
-@Suite("What waits, and why", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+/// Items that wait for other things than slots of their host are listed like all waiting items.
+@Suite("Waiting items and their reasons", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct WaitingTests {
     /// How long a wait may be unknown: twice what is promised, since the machine of a test is busy.
     private static let limit = Duration.seconds(4)
@@ -27,7 +27,7 @@ struct WaitingTests {
         #expect(told == Array(repeating: reason, count: items))
     }
 
-    @Test func `Items that wait for robots.txt say so within a second`() async throws {
+    @Test func `Items that wait for robots.txt have that reason within a second`() async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { request in
             guard request.path == "/robots.txt" else { return .ok(Pictures.jpeg) }
@@ -49,7 +49,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `Items that wait for a helper process say so within a second`() async throws {
+    @Test func `Items that wait for a helper process have that reason within a second`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.drains = false }) { (place) async throws in
             let stop = StopSignal()
@@ -72,8 +72,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `Items that wait for pictures to be processed are not told that downloads hold them back`() async throws
-    {
+    @Test func `Items that wait for transforms do not have the reason of downloads`() async throws {
         let origin = try LoopbackOrigin { .ok(Pictures.jpeg + Array($0.path.utf8)) }
         try await withWorkplace(configure: { $0.drains = false }) { (place) async throws in
             let stop = StopSignal()
@@ -101,7 +100,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `Items that wait for the memory of decoders say so, although a helper is free`() async throws {
+    @Test func `Items that wait for decoders' memory have that reason, even if a helper is free`() async throws {
         // Each takes many seconds: AVIF at its greatest effort.
         let pictures = (0..<3).map { TestImages.gif(1_400, 1_000 + $0) }
         let origin = try LoopbackOrigin { .ok(pictures[Int($0.path.dropFirst()) ?? 0]) }
@@ -118,7 +117,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `Items that wait for a loader of the program say so within a second`() async throws {
+    @Test func `Items that wait for a loader of the program have that reason within a second`() async throws {
         let isOpen = Shared(false)
         try await withWorkplace(configure: {
             $0.downloads.concurrency = 1
@@ -150,7 +149,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `Items whose files wait for space in the cache say so within a second`() async throws {
+    @Test func `Items whose files wait for space in the cache have that reason within a second`() async throws {
         let body = Pictures.jpeg + [UInt8](repeating: 7, count: 300_000)
         let origin = try LoopbackOrigin { request in
             request.path == "/0" ? .slowly(body, pieces: 3, pause: 2_000) : .ok(body)
@@ -181,7 +180,7 @@ struct WaitingTests {
         }
     }
 
-    @Test func `A queue that waits for the disk says so, with the number that would help`() async throws {
+    @Test func `A queue that waits for disk space has that reason with the numbers`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: {
             $0.minimumFree = .max

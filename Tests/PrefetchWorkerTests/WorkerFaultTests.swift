@@ -11,7 +11,7 @@ struct WorkerFaultTests {
     /// A download that is not cancelled shows as the suite's time limit.
     private static let longerThanTheTest = Duration.seconds(290)
 
-    @Test func `A helper killed in the middle of an image is replaced, and the image is made all the same`()
+    @Test func `A helper killed during an image is replaced, and the image is still made`()
         async throws
     {
         // Other bytes, since what was made of the same is used again.
@@ -37,7 +37,7 @@ struct WorkerFaultTests {
         }
     }
 
-    @Test func `A helper that can't be started is nobody's failed try`() async throws {
+    @Test func `A helper that can't be started uses up no try`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.helpers.executable = "/nowhere" }) { place in
             let job = try await place.enqueue([origin.url("/a.jpg")], variants: "small=8x8")
@@ -52,7 +52,7 @@ struct WorkerFaultTests {
         }
     }
 
-    @Test func `A stop returns what waits to the queue, and finishes what runs`() async throws {
+    @Test func `A stop releases waiting items, and finishes running downloads`() async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { _ in
             while !isOpen.withLock({ $0 }) { usleep(2_000) }
@@ -86,7 +86,9 @@ struct WorkerFaultTests {
     }
 
     @Test(arguments: [1, 3])
-    func `What still runs when the grace is over goes back with its tries unchanged`(_ count: Int) async throws {
+    func `Items that are active when the grace is over are released with their tries unchanged`(_ count: Int)
+        async throws
+    {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withWorkplace(configure: {
             $0.grace = 100
@@ -128,7 +130,7 @@ struct WorkerFaultTests {
         }
     }
 
-    @Test func `The last of two who wait for a URL takes the transfer along`() async throws {
+    @Test func `Cancelling the last of two items of one URL ends the transfer`() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withWorkplace(configure: Self.waitForEver) { place in
             let stop = StopSignal()
@@ -164,7 +166,7 @@ struct WorkerFaultTests {
         }
     }
 
-    @Test func `Too little room on the disk ends a draining run before it asks anybody`() async throws {
+    @Test func `Too little disk space ends a drain before its first request`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.minimumFree = .max }) { place in
             let job = try await place.enqueue([origin.url("/a.jpg")])
@@ -178,7 +180,7 @@ struct WorkerFaultTests {
         }
     }
 
-    @Test func `A database that can't be opened is a clear error`() async throws {
+    @Test func `A database that can't be opened throws a clear error`() async throws {
         try await withWorkplace { place in
             let other = place.with { $0.database = place.folder.appending("nowhere/worker.db").string }
             let error = await #expect(throws: WorkerError.self) { _ = try await other.drain() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A worker's run", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct WorkerTests {
-    @Test func `A few images are downloaded, made smaller, and kept`() async throws {
+    @Test func `Images are downloaded, scaled down, and stored`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/a.jpg": [.ok(Pictures.jpeg, type: "image/jpeg")], "/b.png": [.ok(Pictures.png, type: "image/png")],
             "/c.webp": [.ok(Pictures.webp, type: "image/webp")],
@@ -39,7 +39,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `The same picture under many URLs is kept once`() async throws {
+    @Test func `The same picture under many URLs is stored once`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in
             let job = try await place.enqueue((0..<5).map { origin.url("/\($0).jpg") }, variants: "small=8x8")
@@ -49,10 +49,10 @@ struct WorkerTests {
         }
     }
 
-    /// A picture for what has none stands at thousands of URLs. Each of its items once waited until the one before it was
+    /// A placeholder picture is at thousands of URLs. Each of its items once waited until the item before it was
     /// written down, and kept others from their places meanwhile.
     @Test(arguments: ["", "small=8x8"])
-    func `Those with the same picture don't wait for each other`(_ variants: String) async throws {
+    func `Items with the same picture don't wait for each other`(_ variants: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in
             let job = try await place.enqueue(
@@ -85,7 +85,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `refresh-cached asks, and a 304 redoes nothing`() async throws {
+    @Test func `refresh-cached sends a conditional request, and a 304 makes no variant again`() async throws {
         let origin = try LoopbackOrigin { request in
             request.header("If-None-Match") == "\"v1\""
                 ? .status(304) : .ok(Pictures.jpeg, headers: [("ETag", "\"v1\"")])
@@ -108,7 +108,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `refresh-cached takes what has changed`() async throws {
+    @Test func `refresh-cached stores a changed source`() async throws {
         let origin = try LoopbackOrigin(script: ["/a": [.ok(Pictures.jpeg), .ok(Pictures.png)]])
         try await withWorkplace { place in
             let first = try await place.enqueue([origin.url("/a")])
@@ -120,7 +120,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `from-cache-only never asks, and says that it isn't cached`() async throws {
+    @Test func `from-cache-only makes no request, and fails with not-cached`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in
             let job = try await place.enqueue([origin.url("/a.jpg")], options: "from-cache-only")
@@ -131,7 +131,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `A listed URL isn't asked for, unless the job says retry-failed`() async throws {
+    @Test func `A blacklisted URL isn't requested, unless the job has retry-failed`() async throws {
         let origin = try LoopbackOrigin(script: ["/a.jpg": [.status(404), .ok(Pictures.jpeg)]])
         try await withWorkplace { place in
             let first = try await place.enqueue([origin.url("/a.jpg")])
@@ -149,7 +149,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `A 429 with Retry-After keeps everybody off the host for as long`() async throws {
+    @Test func `A 429 with Retry-After delays all requests to the host`() async throws {
         let busy = LoopbackReply.status(429, headers: [("Retry-After", "1")])
         let origin = try LoopbackOrigin(script: ["/a": [busy, .ok(Pictures.jpeg)], "/b": [.ok(Pictures.png)]])
         try await withWorkplace(configure: { $0.downloads.perHost = 1 }) { place in
@@ -164,7 +164,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `A failure that may pass is tried four times in all`() async throws {
+    @Test func `A temporary failure is tried four times in all`() async throws {
         let origin = try LoopbackOrigin { _ in .status(503) }
         try await withWorkplace { place in
             let job = try await place.enqueue([origin.url("/a.jpg")])
@@ -183,7 +183,7 @@ struct WorkerTests {
     ]
 
     @Test(arguments: wrong.indices)
-    func `What isn't a whole image fails with its class`(_ index: Int) async throws {
+    func `A body that isn't a whole image fails with its class`(_ index: Int) async throws {
         let (reply, failure) = Self.wrong[index]
         let origin = try LoopbackOrigin { _ in reply }
         try await withWorkplace { place in
@@ -194,7 +194,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `An address that isn't allowed and a URL that is none fail without a request`() async throws {
+    @Test func `A forbidden address and an invalid URL fail without a request`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.addresses = .publicOnly }) { place in
             let job = try await place.enqueue([origin.url("/a.jpg"), "not a url"])
@@ -205,7 +205,7 @@ struct WorkerTests {
         }
     }
 
-    @Test func `A job that can't be parsed fails whole, and the others go on`() async throws {
+    @Test func `A job with invalid variants fails whole, and the others go on`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in
             let wrong = try await place.enqueue(

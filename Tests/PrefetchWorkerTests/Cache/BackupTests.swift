@@ -11,7 +11,7 @@ import Testing
 struct BackupTests {
     private static let day: Int64 = 86_400_000
 
-    @Test func `Copies of a clock that was ahead go first, and don't keep others from being made`() async throws {
+    @Test func `Backups dated by a clock that was ahead are deleted first, and delay no other backup`() async throws {
         try await withTemporaryDirectory { folder in
             let now = Mutex(WallTime(milliseconds: 1_800_000_000_000))
             let store = try JobStore(
@@ -42,7 +42,7 @@ struct BackupTests {
         }
     }
 
-    @Test func `Several workers with one folder make one copy that is whole`() async throws {
+    @Test func `Several workers with one folder make one whole backup`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let stores = try (0..<4).map { _ in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// Room in the cache for a body that arrives in pieces.
+/// Reserved space in the cache for a body that arrives in pieces.
 @Suite("Room for a body", .timeLimit(.minutes(15)))
 struct CacheReservationTests {
     private func withBudget(_ limit: Int64, _ body: (CacheBudget) async throws -> Void) async throws {
@@ -28,7 +28,7 @@ struct CacheReservationTests {
         return false
     }
 
-    @Test func `Where more comes than was asked for, the rest is asked for and no more is held`() async throws {
+    @Test func `A reservation grows by what arrives, and holds no more than it needs`() async throws {
         try await withBudget(10_000) { budget in
             let room = try #require(budget.newReservation())
             #expect(try await !grow(room, by: 300))
@@ -43,7 +43,7 @@ struct CacheReservationTests {
         }
     }
 
-    @Test func `What was granted before a refusal is given back`() async throws {
+    @Test func `A refused reservation gives back the space that was granted before`() async throws {
         try await withBudget(2_000) { budget in
             try await withBudgetTaken(budget, but: 400) {
                 let room = try #require(budget.newReservation())
@@ -58,7 +58,7 @@ struct CacheReservationTests {
         }
     }
 
-    @Test func `A shortage lasts after ten seconds of refusals, however long nothing was asked for before`()
+    @Test func `A shortage lasts after ten seconds of refusals, also if the worker was idle before`()
         async throws
     {
         try await withTemporaryDirectory { folder in

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Collecting the cache", .timeLimit(.minutes(15)))
 struct CollectorTests {
-    @Test func `What was not used for too long goes, and nothing else`() async throws {
+    @Test func `Files that were not used for the maximum age are evicted, and no others`() async throws {
         let clock = Shared(WallTime(milliseconds: 1_800_000_000_000))
         try await withDepot(now: { clock.withLock { $0 } }) { depot in
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
@@ -29,7 +29,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `What is too much goes down to the low-water mark, the oldest first`() async throws {
+    @Test func `A full cache is evicted down to the low-water mark, the oldest files first`() async throws {
         try await withDepot { depot in
             for number in 0..<10 { _ = try await depot.withPublisher { try await depot.add([number], to: $0) } }
             let unchanged = try await depot.collector { $0.maxBytes = 1_000 }.collect()
@@ -46,7 +46,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `A limit holds at every moment, not only after a sweep`() async throws {
+    @Test func `The size limit holds at every moment, not only after a sweep`() async throws {
         try await withDepot { depot in
             let worst = Shared<Int64>(0)
             try await depot.withPublisher(limit: 5_000) { publisher in
@@ -71,8 +71,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `One file that is larger than the whole cache may be is refused, and the others are kept`() async throws
-    {
+    @Test func `A file larger than the cache's limit is refused, and the others are kept`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
                 let big = try await depot.add([1], count: 1_001, to: publisher)
@@ -90,7 +89,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `What is held ready is used before anybody is sent away`() async throws {
+    @Test func `Spare reserved space is used before an item is refused`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
                 try await depot.store.cache.pin((0..<10).map(Depot.url))
@@ -108,7 +107,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `A cache full of what is pinned sends items back`() async throws {
+    @Test func `A cache full of pinned files sends items back`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
                 try await depot.store.cache.pin((0..<10).map(Depot.url))
@@ -125,7 +124,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `Files that a crash left go after their grace, and not before`() async throws {
+    @Test func `Orphans of a crash are deleted after their grace, and not before`() async throws {
         try await withDepot { depot in
             try depot.leave([Array("left over".utf8)])
             let young = try await depot.collector().collect()
@@ -136,7 +135,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `Rows that a crash left dying are finished, whether their files are there or not`() async throws {
+    @Test func `Rows that a crash left dying are removed, with or without their files`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
             let page = try await depot.store.eviction.candidates(nil, by: .used).page
@@ -149,7 +148,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `A tree of links follows what is cached`() async throws {
+    @Test func `The tree of links follows the cached files`() async throws {
         try await withDepot { depot in
             let keeper = LinkKeeper(store: depot.store, cache: depot.cache, logger: Depot.logger)
             _ = try await depot.withPublisher { try await depot.add([1], to: $0) }
@@ -174,7 +173,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `A link's name is safe whatever the variant is called`() {
+    @Test func `A link's name is safe for every name of a variant`() {
         #expect(LinkName.path(key: "k", variant: "../x", format: "webp") == nil)
         #expect(LinkName.path(key: "k", variant: ".x", format: "webp") == nil)
         #expect(LinkName.path(key: "k", variant: "a/b", format: "webp") == nil)
@@ -184,7 +183,7 @@ struct CollectorTests {
                 == "links/thumb/9d/9dfb0a41a9212867cab593b64abeab3a352f458c09c68f600220683d7de621c8.webp")
     }
 
-    @Test func `Memory holds what was used last, within its limits, and gives it up when it is told to`() throws {
+    @Test func `The memory tier holds the last used sources within its limits, and can be emptied`() throws {
         try withTemporaryDirectory { folder in
             let cache = try ContentCache(directory: folder.appending("cache"))
             var limits = MemoryTier.Limits()
@@ -208,7 +207,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `Memory that the kernel finds short empties the tier`() async throws {
+    @Test func `Memory pressure of the kernel empties the memory tier`() async throws {
         try await withDepot { depot in
             let memory = MemoryTier(limits: MemoryTier.Limits())
             let blob = try depot.pending(Depot.bytes(1, count: 100))
@@ -237,7 +236,7 @@ struct CollectorTests {
         }
     }
 
-    @Test func `What arrives is counted before it is written, and given back when it goes`() async throws {
+    @Test func `Arriving bytes are reserved before they are written, and given back at the end`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<5), to: $0) }
             try await depot.store.cache.pin([Depot.url(0)])

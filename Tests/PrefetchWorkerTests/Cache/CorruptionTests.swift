@@ -42,9 +42,9 @@ enum Damage: Int, CaseIterable {
 
 @Suite("Damaged files", .timeLimit(.minutes(15)))
 struct CorruptionTests {
-    /// Two hundred damages, each another one: found when it is read or when it is verified, never handed out, and mended by
+    /// Two hundred different damages: each is found by a read or a verification, is never returned, and is repaired by
     /// publishing it again.
-    @Test func `Damaged bytes are never handed out, and every damage is found`() async throws {
+    @Test func `Damaged bytes are never returned, and every damage is found`() async throws {
         try await withDepot { depot in
             let numbers = Array(0..<20)
             try await depot.withPublisher { publisher in
@@ -78,7 +78,7 @@ struct CorruptionTests {
         #expect(TestSupport.ProcessTable.contents(of: mended) == Depot.bytes(number, count: 100))
     }
 
-    @Test func `A quick look finds what is missing and what has another length, a sample what it reads`() async throws {
+    @Test func `A quick audit finds missing and truncated files, and a sample finds damaged bytes`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<10), to: $0) }
             var generator = SeededGenerator(seed: 1)
@@ -105,7 +105,7 @@ struct CorruptionTests {
         }
     }
 
-    @Test func `A verification that was stopped goes on where it was`() async throws {
+    @Test func `A stopped verification resumes where it stopped`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<30), to: $0) }
             let hashes = try await depot.store.cache.blobs(after: "", limit: 100).map(\.hash)

@@ -5,13 +5,12 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Sources that a run has used a moment ago come from memory.
+/// Sources that a run has just used are read from memory.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct MemoryTierRunTests {
-    /// The bytes on the disk are spoilt behind the worker's back: a worker without memory fetches them again.
+    /// The bytes on the disk are damaged meanwhile: a worker without a memory tier fetches them again.
     @Test(arguments: [(Int64(64 << 20), 1), (0, 2)])
-    func `A source that was just used is made into more without the disk`(_ bytes: Int64, _ requests: Int) async throws
-    {
+    func `Another variant of a just used source is made from memory`(_ bytes: Int64, _ requests: Int) async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { configuration in
             configuration.drains = false

@@ -8,13 +8,13 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// What a worker had set aside and named before it was killed.
-@Suite("What dead workers leave", .timeLimit(.minutes(15)))
+/// Reserved space and named files of a worker that was killed.
+@Suite("Orphans of dead workers", .timeLimit(.minutes(15)))
 struct OrphanTests {
     /// A number that no worker has.
     private static let dead: Int64 = 900
 
-    @Test func `Its files and its room are given back before anybody is told that the cache is full`() async throws {
+    @Test func `A dead worker's files and reserved space are reclaimed before the cache counts as full`() async throws {
         try await withDepot { depot in
             try await leave(0..<5, in: depot)
             let budget = budget(depot)
@@ -30,7 +30,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `A live worker's files are not taken for its`() async throws {
+    @Test func `A live worker's files are not taken for orphans of a dead one`() async throws {
         try await withDepot { depot in
             // In the same process, but as another program would: with the lock file opened by itself.
             let other = try JobStore(path: depot.store.path)
@@ -47,8 +47,8 @@ struct OrphanTests {
         }
     }
 
-    /// It may have a file open that has no name, which takes room until the helper ends.
-    @Test func `Its room stays reserved until its last helper has ended`() async throws {
+    /// The helper may have an unnamed file open, which takes space until the helper ends.
+    @Test func `A dead worker's space stays reserved until its last helper has ended`() async throws {
         try await withDepot { depot in
             try await leave(0..<2, in: depot)
             let configuration = HelperConfiguration(
@@ -68,7 +68,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `What is being published now is nobody's leftover`() async throws {
+    @Test func `A file that is being published is not deleted as an orphan`() async throws {
         try await withDepot { depot in
             try await leave(0..<3, in: depot)
             let collector = depot.collector()
@@ -83,7 +83,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `A full cache says what holds its room`() async throws {
+    @Test func `A full cache says what takes its space`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher(limit: 1_000) { try await depot.add(Array(0..<3), to: $0) }
             try await depot.store.cache.pin((0..<3).map(Depot.url))
@@ -106,7 +106,7 @@ struct OrphanTests {
         }
     }
 
-    @Test func `A pause is said once, and its end when something has worked`() async throws {
+    @Test func `A pause is announced once, and ends when a write has worked`() async throws {
         try await withDepot { depot in
             let disk = DiskWatch(cache: depot.cache, minimumFree: 0)
             #expect(!disk.rests())

@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// Variants in a cache with a limit: what helpers write isn't in it before it has room.
+/// Variants in a cache with a limit: the output of helpers is in the cache only once its space is reserved.
 @Suite(
     "Variants in a cache with a limit", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct OutputTests {
@@ -30,7 +30,7 @@ struct OutputTests {
         }
     }
 
-    @Test func `The same is made with a limit and without, whatever room a picture may have in memory`() async throws {
+    @Test func `The same files are made with and without a limit, for every size of output memory`() async throws {
         let free = try await results { _ in }
         #expect(free.count == 3)
         for bytes in [32 << 20, 3, 600] {
@@ -43,7 +43,7 @@ struct OutputTests {
     }
 
     @Test(arguments: [32 << 20, 3])
-    func `Variants that come to more than the cache may hold are not their source's fault`(_ memory: Int) async throws {
+    func `Variants that exceed the cache's limit fail with class transform`(_ memory: Int) async throws {
         let results = try await results { configuration in
             configuration.cachePolicy.maxBytes = Int64(Pictures.jpeg.count + 100)
             configuration.helpers.outputBytes = memory
@@ -52,7 +52,7 @@ struct OutputTests {
         #expect(results == [told])
     }
 
-    @Test func `A file in memory is none of the cache's`() throws {
+    @Test func `A file in memory is on another device than the cache`() throws {
         try withTemporaryDirectory { folder in
             let cache = try ContentCache(directory: folder)
             func device(_ file: BlobFile) -> dev_t {
@@ -66,7 +66,7 @@ struct OutputTests {
         }
     }
 
-    @Test func `Room that was set aside for more than was written is given back`() async throws {
+    @Test func `Reserved space that was not written is given back`() async throws {
         try await withDepot { depot in
             let budget = CacheBudget(store: depot.store, collector: depot.collector { $0.maxBytes = 1_000 })
             budget.use(by: depot.worker)

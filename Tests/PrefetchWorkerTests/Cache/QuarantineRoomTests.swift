@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// What is in quarantine, and what can't be deleted, beside a cache that has a limit.
+/// Quarantined files, and files that can't be deleted, in a cache with a limit.
 @Suite("Room that is no use to anybody", .timeLimit(.minutes(15)))
 struct QuarantineRoomTests {
     /// Damages blobs, so that they are put aside.
@@ -23,7 +23,7 @@ struct QuarantineRoomTests {
         try await depot.store.lostFiles.forget(foundBefore: .max)
     }
 
-    @Test func `It counts against the limit, and goes first`() async throws {
+    @Test func `Quarantined files count against the limit, and are deleted first`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<8), to: $0) }
             try await damage([0, 1, 2], depot)
@@ -47,7 +47,7 @@ struct QuarantineRoomTests {
         }
     }
 
-    @Test func `A folder in a blob's place is put aside, and goes in its time with all that is in it`() async throws {
+    @Test func `A folder at a blob's path is quarantined, and later deleted with its contents`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
             let path = depot.cache.path(of: BlobHash(of: Depot.bytes(1, count: 100))).string

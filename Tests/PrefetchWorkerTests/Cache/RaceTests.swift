@@ -65,9 +65,9 @@ struct RaceTests {
         }
     }
 
-    /// Eight processes that commit and checkpoint: what was acknowledged is there.
+    /// Eight processes commit and checkpoint at the same time.
     @Test(.enabled(if: access(committer, X_OK) == 0, "there is no TestHelper beside the tests"))
-    func `Every commit that was acknowledged is there`() async throws {
+    func `Every acknowledged commit is in the database`() async throws {
         try await withTemporaryDirectory { folder in
             let database = folder.appending("worker.db").string
             try await JobStore(path: database).close()

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Files that cost more than they look: refused by their class, before they cost memory or time.
+/// Decompression bombs: refused with their class before they cost memory or time.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct BombTests {
     struct Bomb: Sendable, CustomTestStringConvertible {
         let name: String
@@ -74,7 +74,7 @@ import Testing
         },
     ]
 
-    @Test(arguments: bombs) func endsInItsClassForLittle(_ bomb: Bomb) async throws {
+    @Test(arguments: bombs) func aBombEndsInItsClassWithLittleMemoryAndTime(_ bomb: Bomb) async throws {
         let file = bomb.make()
         try await PictureHelper.lend { helper in
             let answer = try await helper.make(file, "a=64x64,webp b=64x64")
@@ -84,9 +84,9 @@ import Testing
         }
     }
 
-    /// Who keeps it unpacks it.
+    /// Kept metadata are decompressed.
     @Test(arguments: ["keep-metadata", "keep-profile", "keep-metadata,keep-profile"])
-    func keepingMetadataIsNoWayIn(options: String) async throws {
+    func aBombInMetadataIsRefusedWhenMetadataAreKept(options: String) async throws {
         try await PictureHelper.lend { helper in
             for bomb in Self.bombs where bomb.name.hasPrefix("PNG with") {
                 let answer = try await helper.make(bomb.make(), "a=64x64,png,\(options)")
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// As many as encoders write, and more.
+    /// Encoders write up to this number of scans.
     @Test func aJPEGOfAHundredScansIsDecoded() async throws {
         try await PictureHelper.lend { helper in
             let answer = try await helper.make(TestImages.jpeg(400, 300, scans: 100), "a=64x64,webp")

@@ -4,14 +4,14 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// A helper looks a second time only at JPEGs that look suspicious: it must overlook none.
+/// A helper reads only suspicious JPEGs a second time, and must overlook no damage.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct DamagedJPEGTests {
     private static let picture = TestImages.png(200, 150) { x, y in
         (UInt8(x * y * 7 & 255), UInt8((x * 31 ^ y * 17) & 255), UInt8((x * x + y) & 255), 255)
     }
 
-    @Test(arguments: ["", ",progressive"]) func nothingThatLibjpegCallsDamagedPasses(options: String) async throws {
+    @Test(arguments: ["", ",progressive"]) func noJPEGWithALibjpegWarningIsAccepted(options: String) async throws {
         try await PictureHelper.lend { helper in
             let made = try await helper.make(Self.picture, "a=200x,jpeg,q90\(options)")
             let whole = try #require(made.files.first)
@@ -46,7 +46,7 @@ struct DamagedJPEGTests {
         return bytes
     }
 
-    /// libtiff only warns of it.
+    /// libtiff only warns of this damage.
     @Test func aTIFFWithDamagedJPEGDataIsABadImage() async throws {
         try await PictureHelper.lend { helper in
             let made = try await helper.make(Self.picture, "a=200x,jpeg,q90")

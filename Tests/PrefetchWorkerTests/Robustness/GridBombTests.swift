@@ -71,7 +71,7 @@ import Testing
         Bomb(name: "AVIF's extent of 8,000", ends: ["bad-image"], file: avif(extent: (8_000, 8_000))),
     ]
 
-    @Test(arguments: bombs) func endsInItsClassForLittle(_ bomb: Bomb) async throws {
+    @Test(arguments: bombs) func aGridBombEndsInItsClassWithLittleMemoryAndTime(_ bomb: Bomb) async throws {
         try await PictureHelper.lend { helper in
             let answer = try await helper.make(bomb.file, "a=64x64,webp b=64x64")
             #expect(bomb.ends.contains(answer.end) && answer.seconds < 5 && answer.peak < 200, "\(answer)")

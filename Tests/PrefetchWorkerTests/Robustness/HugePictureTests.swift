@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Pictures far beyond the usual limit, which was raised: memory follows the result, not the source.
+/// Pictures far beyond the default limit: with a raised limit, memory depends on the result, not on the source.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HugePictureTests {
     static let hasVips = ChildProcess.find("vips") != nil
@@ -46,7 +46,7 @@ struct HugePictureTests {
     }
 
     @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."), arguments: [".jpg", ".png"])
-    func threeHundredMillionPixels(_ saved: String) async throws {
+    func aPictureOf300MillionPixelsIsReducedInLittleMemory(_ saved: String) async throws {
         let answer = try await answer(saved)
         #expect(answer.isDone && answer.peak < 300, "\(answer)")
         let size = try #require(answer.report?.renditions.first)
@@ -55,14 +55,14 @@ struct HugePictureTests {
 
     /// libjpeg would hold all coefficients.
     @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."))
-    func aProgressiveOneIsRefused() async throws {
+    func aHugeProgressiveJPEGIsRefused() async throws {
         let answer = try await answer(".jpg[interlace]", 15_000)
         #expect(answer.end == "too-many-pixels" && answer.peak < 150 && answer.seconds < 5, "\(answer)")
     }
 
-    /// libvips puts what is larger than 100 MB into a temporary file, where it may.
+    /// libvips puts pictures larger than 100 MB into a temporary file if it can.
     @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."))
-    func aLargeWebPNeedsNoFile() async throws {
+    func aLargeWebPIsDecodedWithoutATemporaryFile() async throws {
         try await withTemporaryDirectory { folder in
             let file = folder.appending("large.webp")
             let black = folder.appending("black.v")
@@ -77,11 +77,11 @@ struct HugePictureTests {
         }
     }
 
-    /// Memory that runs out is the limit's fault, and not the picture's.
+    /// Memory that runs out is a matter of the limit, not of the picture.
     @Test(
         .enabled(if: hasVips, "The command-line tools of libvips are not installed."),
         arguments: ["--effort 0", "--lossless 1"])
-    func aWebPThatIsTooMuchToHoldIsNoBadImage(_ option: String) async throws {
+    func aWebPTooLargeForTheMemoryIsNoBadImage(_ option: String) async throws {
         try await withTemporaryDirectory { folder in
             let file = folder.appending("large.webp")
             let black = folder.appending("black.v")

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Animations of hundreds of frames: a helper's memory doesn't follow their number.
+/// Animations of hundreds of frames: a helper's memory doesn't depend on their number.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct LongAnimationTests {
     /// 240 million pixels; where nothing was optimised a tenth of them, which takes as long.
@@ -17,7 +17,7 @@ struct LongAnimationTests {
         #endif
     }()
 
-    @Test func fiveHundredFramesMadeSmall() async throws {
+    @Test func fiveHundredFramesAreScaledDownInLittleMemory() async throws {
         let gif = TestImages.gif(800, 600, frames: Self.frames)
         try await PictureHelper.lend { helper in
             let answer = try await helper.make(gif, "a=80x60,gif", within: 100)
@@ -25,8 +25,8 @@ struct LongAnimationTests {
         }
     }
 
-    /// To WebP as large as they are, and from there to GIF.
-    @Test func fiveHundredFramesThereAndBack() async throws {
+    /// To WebP in full size, and from WebP to GIF.
+    @Test func fiveHundredFramesAreConvertedToWebPAndBackInLittleMemory() async throws {
         let gif = try Self.film(PixelSize(width: 800, height: 600), Self.frames) { place, number in
             let step = UInt8(truncatingIfNeeded: place % 800 / 50 + place / 40_000 + number)
             return Pixel(red: step << 4, green: step << 2, blue: step)
@@ -40,7 +40,7 @@ struct LongAnimationTests {
         }
     }
 
-    /// To AVIF and JPEG XL, and from there to WebP: five times the frames take hardly more memory.
+    /// To AVIF and JPEG XL, and from these to WebP: five times the frames take hardly more memory.
     @Test(arguments: ["avif", "jxl,effort:3"])
     func `More frames of the newer formats take no more memory`(format: String) async throws {
         var peaks: [[Int]] = []
@@ -61,7 +61,7 @@ struct LongAnimationTests {
         #expect(zip(peaks[0], peaks[1]).allSatisfy { $1 < $0 + 24 }, "\(peaks) MiB")
     }
 
-    /// Noise, of which an encoder makes many megabytes: more of them take no more memory.
+    /// Frames of noise, which encode to many megabytes.
     @Test func writtenFramesAreNotHeldInMemory() async throws {
         var peaks: [Int] = []
         var sizes: [Int] = []

@@ -4,13 +4,13 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What fuzzers have found against other decoders, file by file in real helpers.
+/// Files that fuzzers found against other decoders, one by one in real helpers.
 @Suite(
     .serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt),
     .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct MalformedTests {
     @Test(arguments: ["gif", "png", "jpeg", "webp", "tiff"])
-    func eachEndsInAClassWithinItsTimeAndMemory(folder: String) async throws {
+    func eachMalformedFileEndsInAClassWithinItsTimeAndMemory(folder: String) async throws {
         let files = Corpus.files("malformed/\(folder)")
         #expect(files.count > 100)
         try await PictureHelper.lend { helper in

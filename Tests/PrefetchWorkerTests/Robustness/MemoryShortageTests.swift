@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Memory that runs out while a picture is decoded is a matter of the process's limit, and never of the picture.
+/// Memory that runs out during decoding is a matter of the process's limit, and never of the picture.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct MemoryShortageTests {
     private static let film = TestImages.gif(2_000, 1_500, frames: [40, 200])
@@ -25,7 +25,7 @@ struct MemoryShortageTests {
     /// With so little memory left that it runs out at the start, in the middle, at the end, and not at all.
     @Test(
         .enabled(if: ChildProcess.find("prlimit") != nil, "There is no prlimit of util-linux."), arguments: sources)
-    func `It is no bad image, however little is left`(_ name: String) async throws {
+    func `A shortage of memory never makes a picture a bad image`(_ name: String) async throws {
         let format = name.split(separator: " ")[1]
         let isFilm = name.hasPrefix("moving")
         let picture = try await PictureHelper.lend { helper in
@@ -59,7 +59,7 @@ struct MemoryShortageTests {
         (1_820, ""), (1_840, ",effort:7"), (2_900, ",lossless"), (2_860, ",effort:6"),
         (3_460, ":white,effort:3"), (1_580, ",effort:9"),
     ])
-    func `A plain area of nearly the largest allowed size becomes a JPEG XL`(side: Int, options: String) async throws {
+    func `A plain area of nearly the maximum size is encoded as JPEG XL`(side: Int, options: String) async throws {
         let answer = try await PictureHelper.lend { helper in
             try await helper.make(TestImages.png(40, 30), "v=x,jxl,pad:0:\(side):\(side):0\(options)", within: 100)
         }

@@ -61,7 +61,7 @@ struct MutationTests {
         }
     }
 
-    @Test func noneKillsAHelper() async throws {
+    @Test func noMutatedFileKillsAHelper() async throws {
         let seeds = try await Self.seeds()
         let ends = Ends()
         async let even: Void = Self.run(0, seeds, ends)
