@@ -18,7 +18,7 @@ struct AcceptDamagedTests {
 
     private static let accepting = DecodeTolerance(acceptsDamage: true)
 
-    @Test(arguments: formats) func theBeginningOfWhatWasCutIsTaken(format: String) throws {
+    @Test(arguments: formats) func theBeginningOfATruncatedPictureIsAccepted(format: String) throws {
         let whole = try make(one: Self.picture, "x,\(format)")
         let cut = Array(whole.prefix(whole.count * 2 / 3))
         #expect(failure { _ = try make(cut, "v=x,png") } == .truncated)
@@ -36,7 +36,7 @@ struct AcceptDamagedTests {
         }
     }
 
-    @Test(arguments: ["jpeg", "png"]) func damageInTheMiddleIsTaken(format: String) throws {
+    @Test(arguments: ["jpeg", "png"]) func damageInTheMiddleIsAccepted(format: String) throws {
         var bytes = try make(one: Self.picture, "x,\(format)")
         for place in (bytes.count / 2)..<(bytes.count / 2 + 60) { bytes[place] = 0 }
         #expect(failure { _ = try make(bytes, "v=x,png") } == .badImage)
@@ -44,8 +44,8 @@ struct AcceptDamagedTests {
         #expect(made.report.facts.damage != nil)
     }
 
-    /// Of the smallest, too, all of which its decoder reads at once.
-    @Test(arguments: [(64, 48), (20, 15), (200, 150)]) func aPNGThatIsNotCompressedIsTaken(width: Int, height: Int)
+    /// Also small pictures, which the decoder reads at once.
+    @Test(arguments: [(64, 48), (20, 15), (200, 150)]) func aTruncatedUncompressedPNGIsAccepted(width: Int, height: Int)
         throws
     {
         let whole = TestImages.png(width, height)
@@ -75,7 +75,7 @@ struct AcceptDamagedTests {
         #expect(found[60, 3] == right[60, 3] && found[60, 46][3] == 0)
     }
 
-    @Test func anAnimationEndsWithTheFrameThatIsCut() throws {
+    @Test func aTruncatedAnimationEndsWithTheCutFrame() throws {
         var gif = TestGIF(width: 50, height: 40, loopCount: 3)
         gif.frames = (0..<5).map { TestGIF.Frame(50, 40, seed: $0) }
         let cut = Array(gif.bytes.prefix(gif.ends[3] - 30))
@@ -97,7 +97,7 @@ struct AcceptDamagedTests {
         }
     }
 
-    /// Damaged bytes are never handed on as they are.
+    /// A damaged source is always encoded anew.
     @Test func aDamagedPictureIsNeverPassedThrough() throws {
         let cut = Array(try make(one: Self.picture, "x,jpeg").dropLast(300))
         let made = try make(cut, "v=x,jpeg", tolerance: Self.accepting)
@@ -105,14 +105,14 @@ struct AcceptDamagedTests {
         #expect(failure { _ = try make(made.files[0], "v=x,png") } == nil)
     }
 
-    /// Formats that no decoder here gives a part of.
+    /// Formats whose decoders deliver no part of a picture.
     @Test(arguments: ["avif", "jxl", "tiff"]) func formatsWithoutPartialDecodingFail(format: String) throws {
         let whole = try make(one: Self.picture, "x,\(format)")
         let cut = Array(whole.prefix(whole.count * 2 / 3))
         #expect(failure { _ = try make(cut, "v=x,png", tolerance: Self.accepting) } == .truncated)
     }
 
-    @Test func whereNothingCanBeSeenItFails() throws {
+    @Test func aPictureWithoutAnyVisiblePartFails() throws {
         for format in Self.formats {
             let whole = try make(one: Self.picture, "x,\(format)")
             let start = format == "gif" ? 20 : 60
@@ -122,8 +122,8 @@ struct AcceptDamagedTests {
         #expect(failure { _ = try make(Array("no picture".utf8), "", tolerance: Self.accepting) } == .notAnImage)
     }
 
-    /// Our own limits are none of the file's damage.
-    @Test func limitsHold() throws {
+    /// Exceeded limits are no damage of the file.
+    @Test func limitsHoldForDamagedPicturesToo() throws {
         let large = TestImages.pngHeaderOnly(50_000, 50_000)
         #expect(failure { _ = try make(large, "", tolerance: Self.accepting) } == .tooManyPixels)
     }

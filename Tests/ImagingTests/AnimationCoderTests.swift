@@ -98,7 +98,7 @@ struct AnimationCoderTests {
         try make(source, specs, limits: limits, extensions: ImagingExtensions(coders: [coder]))
     }
 
-    @Test func itStaysAnAnimationInItsOwnFormatAndInOthers() throws {
+    @Test func anAnimationOfACoderIsEncodedInItsFormatAndInOthers() throws {
         let made = try Self.made(Self.source, "a=10x b=10x,webp c=10x,gif d=10x,png e=10x,jpeg")
         #expect(made.report.facts.formatName == "flicker" && made.report.facts.frames == 3)
         #expect(made.report.renditions.map(\.formatName) == ["flicker", "webp", "gif", "png", "jpeg"])
@@ -111,7 +111,7 @@ struct AnimationCoderTests {
         #expect(try Raster(made.files[4])[5, 5].allSatisfy { abs(Int($0) - 10) < 3 })
     }
 
-    @Test func aVariantMayNameIt() throws {
+    @Test func aVariantMayNameTheCoder() throws {
         let gif = TestImages.gif(40, 30, frames: [10, 90, 200])
         let moving = try Self.made(gif, "a=20x20,fill,coder:flicker")
         #expect(moving.report.renditions.map(\.formatName) == ["flicker"])
@@ -132,7 +132,7 @@ struct AnimationCoderTests {
         #expect(failure { _ = try Self.made(TestImages.png(8, 8), "a=4x,coder:other") } == .delegate)
     }
 
-    @Test func aReaderIsHeldToItsHeader() {
+    @Test func aReaderThatContradictsItsHeaderFails() {
         for coder in [Flicker(excess: 1), Flicker(excess: -1), Flicker(isBroken: true)] {
             #expect(failure { _ = try Self.made(Self.source, "a=10x,webp", coder) } == .badImage)
         }
@@ -148,7 +148,7 @@ struct AnimationCoderTests {
         #expect(throws: VariantSpecError.self) { try VariantSpec.parseList(spec) }
     }
 
-    @Test func bothFormsMeanTheSame() throws {
+    @Test func shortFormAndJSONOfACoderAreEqual() throws {
         let short = try VariantSpec.parse("a=10x,coder:flicker")
         let long = try #require(try VariantSpec.parseList(#"{"name":"a","width":10,"coder":"flicker"}"#).first)
         #expect(short == long && short.coderName == "flicker")

@@ -8,7 +8,7 @@ import Testing
     import Glibc
 #endif
 
-/// An animated WebP's frames are shown by its profile.
+/// The frames of an animated WebP are converted by its profile.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationColourTests {
     private static func curve(_ value: Double) -> Double {
@@ -30,7 +30,7 @@ struct AnimationColourTests {
         "x,webp,lossless", "30x20,enlarge,webp,lossless", "18x12,gif",
         "x,webp,lossless,blur:1,transform-animated-image",
     ])
-    func framesAreConvertedAsStillsAre(spec: String) throws {
+    func framesAreConvertedLikeStills(spec: String) throws {
         let file = try Self.file(Self.displayP3)
         let still = try Raster(make(one: file, "x,png"))[8, 8]
         #expect(still[0] > 206 && still[1] < 120)
@@ -53,7 +53,7 @@ struct AnimationColourTests {
         #expect(Self.middle(films[2].frames[0]) == Self.middle(films[1].frames[0]))
     }
 
-    @Test func halfTransparentColoursAreConvertedToo() throws {
+    @Test func semitransparentColoursAreConvertedToo() throws {
         let film = try AnimationMetadataTests.film(pixel: { x, _, number in
             Pixel(red: 200, green: 120, blue: UInt8(120 + number), alpha: x < 12 ? 128 : 0)
         })

@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Whatever is done to a file, it is whole or it has a class.
+/// Every damaged file is decoded or fails with a class.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationDamageTests {
     private static func gif() -> TestGIF {
@@ -15,7 +15,7 @@ struct AnimationDamageTests {
         return gif
     }
 
-    @Test func aCutGIFIsTruncatedButBetweenItsFrames() throws {
+    @Test func aCutGIFIsTruncatedUnlessCutBetweenFrames() throws {
         let gif = Self.gif()
         let (whole, ends) = (gif.bytes, gif.ends)
         let cuts = Array(stride(from: 7, to: whole.count, by: 64)) + ends.flatMap { [$0 - 1, $0, $0 + 1] }
@@ -36,7 +36,7 @@ struct AnimationDamageTests {
         }
     }
 
-    @Test func mutatedAnimationsEndInSuccessOrAClass() throws {
+    @Test func mutatedAnimationsSucceedOrFailWithAClass() throws {
         var random = SystemRandomNumberGenerator()
         let gif = Self.gif().bytes
         let seeds = [gif, try make(one: gif, "50x,webp"), try make(one: gif, "20x,gif")]
@@ -52,7 +52,7 @@ struct AnimationDamageTests {
     }
 
     @Test(.enabled(if: Corpus.isThere, "\(Corpus.missing)"), arguments: ["gif", "webp"])
-    func malformedFilesEndInSuccessOrAClass(folder: String) throws {
+    func malformedAnimationsSucceedOrFailWithAClass(folder: String) throws {
         let limits = ImageLimits(pixels: 1_000_000, animationPixels: 4_000_000)
         for file in Corpus.files("malformed/\(folder)") {
             let bytes = try Corpus.bytes(file)
@@ -62,7 +62,7 @@ struct AnimationDamageTests {
     }
 
     @Test(.enabled(if: Corpus.isThere, "\(Corpus.missing)"))
-    func theSampleIsComposedAsImageMagickDoes() throws {
+    func theSamplesFramesAreThoseOfImageMagick() throws {
         let file = try Corpus.bytes(Corpus.directory.appending("samples/cat.gif"))
         let film = try Film(file)
         #expect(film.frames == (try Film.frames(ofFile: file, byImageMagick: film.size)))

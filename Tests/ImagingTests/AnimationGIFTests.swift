@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Composed frames against ImageMagick's.
+/// Composed frames compared with ImageMagick's.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationGIFTests {
     struct Case: CustomTestStringConvertible, Sendable {
@@ -51,7 +51,7 @@ struct AnimationGIFTests {
     }
 
     @Test(arguments: Case.all)
-    func framesAreComposedAsImageMagickDoes(test: Case) throws {
+    func composedFramesAreThoseOfImageMagick(test: Case) throws {
         let file = Self.gif(test).bytes
         let film = try Film(file)
         let expected = try Film.frames(ofFile: file, byImageMagick: film.size)
@@ -59,7 +59,7 @@ struct AnimationGIFTests {
         #expect(film.frames == expected)
     }
 
-    @Test func disposalsMayBeMixed() throws {
+    @Test func framesWithMixedDisposalsAreThoseOfImageMagick() throws {
         for seed in 0..<24 {
             var gif = Self.gif(Case(disposal: 0, transparent: 1, isInterlaced: false, isLocal: seed % 2 == 0))
             for index in gif.frames.indices.dropFirst() { gif.frames[index].disposal = (seed * 7 + index * index) % 4 }
@@ -69,7 +69,7 @@ struct AnimationGIFTests {
     }
 
     @Test(arguments: [(0, 100), (1, 100), (2, 20), (10, 100), (65_535, 655_350)])
-    func delaysAreMilliseconds(delay: Int, duration: Int) throws {
+    func delaysAreReadInMilliseconds(delay: Int, duration: Int) throws {
         var gif = TestGIF(width: 4, height: 4)
         gif.frames = [TestGIF.Frame(4, 4), TestGIF.Frame(4, 4, seed: 1)]
         gif.frames[1].delay = delay
@@ -80,7 +80,7 @@ struct AnimationGIFTests {
         (nil, "NETSCAPE2.0", 1), (0, "NETSCAPE2.0", 0), (7, "NETSCAPE2.0", 8), (513, "ANIMEXTS1.0", 514),
         (65_535, "NETSCAPE2.0", 65_536), (9, "XMP DataXMP", 1),
     ])
-    func itPlaysOnceMoreThanItsLoopCount(count: Int?, name: String, expected: Int) throws {
+    func aGIFPlaysOnceMoreThanItsLoopCount(count: Int?, name: String, expected: Int) throws {
         var gif = TestGIF(width: 4, height: 4, loopCount: count, loopName: name)
         gif.frames = [TestGIF.Frame(4, 4), TestGIF.Frame(4, 4, seed: 1)]
         #expect(try Film(gif.bytes).loopCount == expected)
@@ -94,7 +94,7 @@ struct AnimationGIFTests {
         #expect(try Film(gif.bytes).frames == plain.frames)
     }
 
-    @Test func withoutAnyPaletteTheFirstTwoAreBlackAndWhite() throws {
+    @Test func withoutAPaletteTheFirstTwoColoursAreBlackAndWhite() throws {
         var gif = TestGIF(width: 4, height: 1, colours: nil)
         gif.frames = [TestGIF.Frame(4, 1), TestGIF.Frame(4, 1)]
         gif.frames[0].pixels = [0, 1, 1, 2]
@@ -114,7 +114,7 @@ struct AnimationGIFTests {
     }
 
     @Test(arguments: [[], [0x00], [0xAB, 0xCD], [0x3B, 0x2C, 0xFF]] as [[UInt8]])
-    func aMissingOrBrokenTrailerIsNoLoss(trailer: [UInt8]) throws {
+    func aMissingOrBrokenTrailerChangesNoFrame(trailer: [UInt8]) throws {
         var gif = TestGIF(width: 6, height: 6)
         gif.frames = [TestGIF.Frame(6, 6), TestGIF.Frame(6, 6, seed: 1)]
         let whole = try Film(gif.bytes)

@@ -53,7 +53,7 @@ struct AnimationMetadataTests {
 
     private static let xmp = Array("<x:xmpmeta xmlns:x='adobe:ns:meta/'><!-- who took it --></x:xmpmeta>".utf8)
 
-    @Test func onlyWhoseItIsStays() throws {
+    @Test func onlyArtistAndCopyrightAreKept() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann and sons 2024")
         let file = try Self.file(Self.film(), [("exif", exif.bytes), ("xmp", Self.xmp)])
         for spec in ["12x,webp", "24x,webp,q70"] {
@@ -65,7 +65,7 @@ struct AnimationMetadataTests {
         }
     }
 
-    @Test func allOfItStaysWhereThatIsAskedFor() throws {
+    @Test func keepMetadataKeepsAllMetadata() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann and sons 2024")
         let file = try Self.file(Self.film(), [("exif", exif.bytes), ("xmp", Self.xmp)])
         let made = try make(one: file, "12x,webp,keep-metadata")
@@ -78,7 +78,7 @@ struct AnimationMetadataTests {
         #expect(kept.contains(Array("Box 3".utf8)) && !kept.contains(Array("Ann and sons".utf8)))
     }
 
-    @Test func nothingStaysWhereNotEvenTheCopyrightMay() throws {
+    @Test func stripCopyrightRemovesAllMetadata() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann")
         let file = try Self.file(Self.film(), [("exif", exif.bytes), ("xmp", Self.xmp)])
         let made = try make(file, "a=12x,webp,strip-copyright b=12x,gif,strip-copyright c=12x,webp")
@@ -87,7 +87,7 @@ struct AnimationMetadataTests {
         #expect(Self.chunk("EXIF", of: made.files[2]) != nil)
     }
 
-    @Test func aGIFSaysWhoseItIsInAComment() throws {
+    @Test func aGIFHasArtistAndCopyrightInAComment() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann and sons 2024")
         let file = try Self.file(Self.film(), [("exif", exif.bytes), ("xmp", Self.xmp)])
         let made = try make(file, "a=12x,gif b=12x,gif,keep-metadata")
@@ -101,15 +101,15 @@ struct AnimationMetadataTests {
         }
     }
 
-    /// Who skips blocks by their lengths would end within it.
-    @Test func aPacketWithAZeroIsNotForAGIF() throws {
+    /// A reader that skips blocks by their lengths would end within the packet.
+    @Test func anXMPPacketWithAZeroByteIsLeftOutOfAGIF() throws {
         let file = try Self.file(Self.film(), [("xmp", Self.xmp + [0, 0x3B] + Self.xmp)])
         let made = try make(one: file, "12x,gif,keep-metadata")
         #expect(!made.contains(Array("xmpmeta".utf8)))
         #expect(try Film(made).durations == [50, 50])
     }
 
-    @Test func oneFrameThatIsLeftKeepsIt() throws {
+    @Test func aSingleRemainingFrameKeepsTheMetadata() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann and sons")
         let same = try encoded(
             24, 16, durations: [50, 50],
@@ -126,7 +126,7 @@ struct AnimationMetadataTests {
         #expect(try facts(made).width == 1 && EXIF.isReadable(made))
     }
 
-    @Test(arguments: 1...8) func framesComeOutUprightOnce(orientation: Int) throws {
+    @Test(arguments: 1...8) func theOrientationOfFramesIsAppliedOnce(orientation: Int) throws {
         // White where it begins, and another colour along it.
         let film = try Self.film(pixel: { x, y, number in
             x < 6 && y < 4
@@ -152,7 +152,7 @@ struct AnimationMetadataTests {
         #expect(try facts(made.files[0]).width == (isTurned ? 16 : 24))
     }
 
-    @Test(arguments: ["icc", "xmp"]) func fiftyMegabytesOfItAreNoHarm(chunk: String) throws {
+    @Test(arguments: ["icc", "xmp"]) func fiftyMegabytesOfMetadataAreLeftOutOrKept(chunk: String) throws {
         let file = try Self.file(Self.film(), [(chunk, [UInt8](repeating: 0x41, count: 50 << 20))])
         let made = try make(file, "a=12x,webp b=12x,gif c=12x,webp,keep-profile")
         #expect(made.files.allSatisfy { $0.count < 5_000 }, "\(made.files.map(\.count))")

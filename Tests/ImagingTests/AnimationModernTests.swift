@@ -7,7 +7,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// What animated AVIF and JPEG XL have in common: what is written is read back.
+/// The common parts of animated AVIF and JPEG XL: files are written and read back.
 @Suite("Animated AVIF and JPEG XL", .timeLimit(.minutes(15)))
 struct AnimationModernTests {
     static let formats: [VariantSpec.Output] = [.avif, .jxl]
@@ -50,7 +50,7 @@ struct AnimationModernTests {
             })
     }
 
-    @Test(arguments: formats) func `Without loss every pixel comes back`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `Lossless frames have the same pixels`(format: VariantSpec.Output) throws {
         let film = try Film(Self.made(format, ",lossless", loopCount: 3, pixel: Self.pixel))
         #expect(film.size == PixelSize(width: 50, height: 41) && film.loopCount == 3)
         #expect(film.durations == Self.durations)
@@ -58,7 +58,7 @@ struct AnimationModernTests {
     }
 
     @Test(arguments: formats, [(",q95", 4.0), (",q60", 9), (",q20", 25)])
-    func `With loss the frames are near`(format: VariantSpec.Output, quality: (String, Double)) throws {
+    func `Lossy frames are near to the source`(format: VariantSpec.Output, quality: (String, Double)) throws {
         let film = try Film(Self.made(format, quality.0, 96, 64, pixel: Self.ball))
         #expect(film.frames.count == 6 && film.durations == Self.durations)
         for (number, frame) in film.frames.enumerated() {
@@ -70,13 +70,15 @@ struct AnimationModernTests {
     }
 
     @Test(arguments: formats, [0, 1, 2, 500, 65_535])
-    func `The number of loops comes back`(format: VariantSpec.Output, count: Int) throws {
+    func `The loop count is written and read`(format: VariantSpec.Output, count: Int) throws {
         let file = try Self.made(format, ",q30", 16, 16, loopCount: count, durations: [50, 70], pixel: Self.ball)
         let film = try Film(file)
         #expect(film.loopCount == count && film.durations == [50, 70])
     }
 
-    @Test(arguments: formats) func `The same frames are the same bytes, also later`(format: VariantSpec.Output)
+    @Test(arguments: formats) func `The same frames give the same bytes, also a second later`(
+        format: VariantSpec.Output
+    )
         async throws
     {
         let first = try Self.made(format, pixel: Self.pixel)
@@ -85,9 +87,9 @@ struct AnimationModernTests {
         #expect(try Self.made(format, pixel: Self.pixel) == first)
     }
 
-    /// The number of times an AVIF plays is written into boxes that give their lengths themselves.
+    /// The loop count of an AVIF is written into boxes with durations of their own.
     @Test(arguments: ["mvhd", "mdhd"])
-    func `Boxes with a duration beyond all numbers are left alone`(name: String) throws {
+    func `Boxes with an overflowing duration are left unchanged`(name: String) throws {
         var file = try Self.made(.avif, loopCount: 2, pixel: Self.ball)
         func head() -> AVIFPlays? { file.withUnsafeBytes { AVIFPlays($0, count: 3) } }
         let before = try #require(head())
@@ -98,7 +100,9 @@ struct AnimationModernTests {
         #expect(head() == nil)
     }
 
-    @Test(arguments: formats) func `It becomes every format that moves`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `An animation is converted into every animated format`(format: VariantSpec.Output)
+        throws
+    {
         let source = try Self.made(format, ",lossless", loopCount: 4, pixel: Self.ball)
         #expect(try facts(source).frames == 6 && facts(source).width == 50)
         let made = try make(
@@ -116,7 +120,7 @@ struct AnimationModernTests {
         #expect(try facts(made.files[6]).frames == 1 && facts(made.files[7]).frames == 1)
     }
 
-    @Test(arguments: formats) func `A GIF becomes one`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `A GIF is converted without loss`(format: VariantSpec.Output) throws {
         var gif = TestGIF(width: 60, height: 40, loopCount: nil)
         gif.frames = (0..<4).map { TestGIF.Frame(60, 40, seed: $0) }
         let film = try Film(make(one: gif.bytes, "60x,\(format),lossless"))
@@ -126,7 +130,7 @@ struct AnimationModernTests {
 
     /// libjxl reports a profile of every JPEG XL, which a variant leaves out, so those are encoded anew.
     @Test(arguments: ["avif", "avif,lossless"])
-    func `What is asked for as it is gets passed through`(format: String) throws {
+    func `An animation that equals the variant is passed through`(format: String) throws {
         let words = format.split(separator: ",").map(String.init)
         let output = try #require(VariantSpec.Output(rawValue: words[0]))
         let options = words.count > 1 ? ",lossless" : ""
@@ -134,7 +138,7 @@ struct AnimationModernTests {
         #expect(try make(one: source, "x,\(output)") == source)
     }
 
-    @Test(arguments: formats) func `Effects are applied to every frame where that is asked for`(
+    @Test(arguments: formats) func `Effects are applied to every frame with transform-animated-image`(
         format: VariantSpec.Output
     ) throws {
         let source = try Self.made(format, ",lossless", pixel: Self.ball)
@@ -144,7 +148,7 @@ struct AnimationModernTests {
         #expect(zip(film.frames, before.frames).allSatisfy { Int($0[0]) == 255 - Int($1[0]) })
     }
 
-    @Test(arguments: formats) func `Metadata and profiles go along`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `Metadata and profiles are kept`(format: VariantSpec.Output) throws {
         let source = try Self.made(format, ",lossless", pixel: Self.ball)
         var metadata = AnimationMetadata()
         metadata.exif = try #require(
@@ -170,7 +174,7 @@ struct AnimationModernTests {
         #expect(source.count > 0)
     }
 
-    @Test(arguments: formats) func `It is brought under its bytes`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `An animation is encoded within max-bytes`(format: VariantSpec.Output) throws {
         let source = try Self.made(.jxl, ",lossless", 96, 64, pixel: Self.ball)
         let whole = try make(one: source, "90x,\(format),q90").count
         let least = try make(one: source, "90x,\(format),q1").count
@@ -184,7 +188,7 @@ struct AnimationModernTests {
 
     // MARK: - Limits
 
-    @Test(arguments: formats) func `Limits hold before anything is decoded`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `Limits are checked before any frame is decoded`(format: VariantSpec.Output) throws {
         let source = try Self.made(format, pixel: Self.ball)
         for limits in [ImageLimits(frames: 5), ImageLimits(animationPixels: 6 * 50 * 41 - 1)] {
             #expect(failure { _ = try make(source, "a=9x,webp", limits: limits) } == .tooManyPixels)
@@ -222,7 +226,8 @@ struct AnimationModernTests {
         }
     }
 
-    @Test(arguments: formats) func `Mutated files end in success or a class`(format: VariantSpec.Output) throws {
+    @Test(arguments: formats) func `Mutated animations succeed or fail with a class`(format: VariantSpec.Output) throws
+    {
         var random = SystemRandomNumberGenerator()
         let seeds = [
             try Self.made(format, pixel: Self.ball), try Self.made(format, ",lossless", 20, 16, pixel: Self.pixel),
@@ -242,7 +247,7 @@ struct AnimationModernTests {
 
     // MARK: - Choosing
 
-    @Test func `The smallest of the formats that move is kept`() throws {
+    @Test func `The option auto keeps the smallest animated format`() throws {
         let source = try Self.made(.jxl, ",lossless", 96, 64, loopCount: 3, pixel: Self.ball)
         let single = try ["webp", "avif", "jxl"].map { ($0, try make(one: source, "90x,\($0)")) }
         let smallest = try #require(single.min { $0.1.count < $1.1.count })

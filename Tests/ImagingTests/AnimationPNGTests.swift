@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Files made by hand against what the specification says of each pixel, and files of ours against another program.
+/// Files made by hand compared with the specification's pixels, and written files compared with another program.
 @Suite("Animated PNG", .timeLimit(.minutes(15)))
 struct AnimationPNGTests {
     private static let size = PixelSize(width: 20, height: 16)
@@ -72,7 +72,7 @@ struct AnimationPNGTests {
         }
     }
 
-    @Test(arguments: 0..<16) func `Frames are blended and disposed of`(seed: Int) throws {
+    @Test(arguments: 0..<16) func `Frames are blended and disposed`(seed: Int) throws {
         let file = Self.file(seed)
         let film = try Film(file.bytes)
         #expect(film.size == Self.size && film.loopCount == seed)
@@ -85,7 +85,7 @@ struct AnimationPNGTests {
     }
 
     @Test(arguments: TestImages.PNGKind.allCases)
-    func `Frames have every kind of pixels`(kind: TestImages.PNGKind) throws {
+    func `Frames of every colour type and depth are read`(kind: TestImages.PNGKind) throws {
         var file = Self.file(0, kind: kind)
         for index in file.frames.indices { (file.frames[index].blend, file.frames[index].disposal) = (0, 0) }
         let film = try Film(file.bytes)
@@ -104,7 +104,7 @@ struct AnimationPNGTests {
         }
     }
 
-    @Test func `The default picture may be no frame, and stills get it`() throws {
+    @Test func `A default picture that is no frame is used for stills`() throws {
         var file = Self.file(2)
         file.picture = { _, _ in (9, 200, 9, 255) }
         let film = try Film(file.bytes)
@@ -119,7 +119,7 @@ struct AnimationPNGTests {
         #expect(made.files[3] == file.bytes)
     }
 
-    @Test func `What is written is what is seen`() throws {
+    @Test func `A written PNG has the frames of its source`() throws {
         for seed in 0..<8 {
             let film = try Film(Self.file(seed).bytes)
             // Effects that aren't for animations make no difference but that the file is written anew.
@@ -131,7 +131,7 @@ struct AnimationPNGTests {
         }
     }
 
-    @Test func `Other programs see the same`() throws {
+    @Test func `apngdis reads the same frames`() throws {
         var gif = TestGIF(width: 60, height: 40, loopCount: 3)
         gif.frames = (0..<5).map { TestGIF.Frame(60, 40, seed: $0) }
         let file = try make(one: gif.bytes, "40x,png")
@@ -151,7 +151,7 @@ struct AnimationPNGTests {
         }
     }
 
-    @Test func `Effects are applied to every frame where that is asked for`() throws {
+    @Test func `Effects are applied to every frame with transform-animated-image`() throws {
         let film = try Film(make(one: Self.file(3).bytes, "x,png,invert,transform-animated-image"))
         let before = try Film(Self.file(3).bytes)
         #expect(film.frames.count == 6)
@@ -178,7 +178,7 @@ struct AnimationPNGDamageTests {
         return file
     }
 
-    @Test func `A cut file is truncated, but behind its last frame`() throws {
+    @Test func `A cut file is truncated, unless cut behind its last frame`() throws {
         let (whole, ends) = Self.file().made
         for cut in Array(stride(from: 33, to: whole.count, by: 61)) + ends.flatMap({ [$0 - 1, $0, $0 + 1] }) {
             let cutFile = Array(whole.prefix(cut))
@@ -188,7 +188,7 @@ struct AnimationPNGDamageTests {
         }
     }
 
-    @Test func `Fewer frames than announced are taken, as browsers do, and more`() throws {
+    @Test func `Fewer and more frames than announced are accepted, as in browsers`() throws {
         for announced in [1, 2, 3, 9] {
             var file = Self.file()
             file.announced = announced
@@ -202,7 +202,7 @@ struct AnimationPNGDamageTests {
         return failure { _ = try make(file.bytes, "a=20x,png") }
     }
 
-    @Test func `A frame that makes no sense is a bad image`() {
+    @Test func `An invalid frame is a bad image`() {
         #expect(code { $0.frames[2].left = 1 } == .badImage)
         #expect(code { $0.frames[2].top = 1 << 31 } == .badImage)
         #expect(code { ($0.frames[2].width, $0.frames[2].height) = (0, 5) } == .badImage)
@@ -226,7 +226,7 @@ struct AnimationPNGDamageTests {
         #expect(failure { _ = try make(Array(swapped), "a=20x,webp") } == .badImage)
     }
 
-    @Test func `A job that accepts damage gets the frames before it`() throws {
+    @Test func `A job that accepts damage gets the frames before the damage`() throws {
         let (whole, ends) = Self.file().made
         let tolerance = DecodeTolerance(acceptsDamage: true)
         let cut = try make(Array(whole.prefix(ends[1] + 70)), "a=30x,webp,lossless", tolerance: tolerance)
@@ -234,7 +234,7 @@ struct AnimationPNGDamageTests {
         #expect(try Film(cut.files[0]).frames == Array(Film(whole).frames.prefix(2)))
     }
 
-    @Test func `Limits hold before anything is allocated`() throws {
+    @Test func `Limits are checked before memory is allocated`() throws {
         let file = Self.file().bytes
         #expect(failure { _ = try make(file, "a=9x,webp", limits: ImageLimits(frames: 3)) } == .tooManyPixels)
         let few = ImageLimits(animationPixels: 2_399)
@@ -243,7 +243,7 @@ struct AnimationPNGDamageTests {
         #expect(failure { _ = try make(file, "a=9x,jpeg", limits: ImageLimits(frames: 3)) } == nil)
     }
 
-    @Test func `Mutated files end in success or a class`() throws {
+    @Test func `Mutated files succeed or fail with a class`() throws {
         var random = SystemRandomNumberGenerator()
         let seeds = [Self.file().bytes, try make(one: Self.file().bytes, "20x,png")]
         for round in 0..<400 {

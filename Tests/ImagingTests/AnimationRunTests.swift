@@ -34,7 +34,7 @@ struct AnimationRunTests {
     }
 
     @Test(arguments: [false, true], [1, 4_000, 15_000])
-    func manyRunsShowWhatOneDoes(isBare: Bool, most: Int) throws {
+    func manyRunsHaveTheSameFramesAsOneRun(isBare: Bool, most: Int) throws {
         let pixel = Self.pixel(isBare)
         let one = try Self.file(.lossless(), most: nil, pixel: pixel)
         let many = try Self.file(.lossless(), most: most, pixel: pixel)
@@ -46,7 +46,7 @@ struct AnimationRunTests {
         #expect(many != one)
     }
 
-    @Test(arguments: [false, true]) func lossyRunsAreAsGood(isBare: Bool) throws {
+    @Test(arguments: [false, true]) func manyLossyRunsAreAsGoodAsOneRun(isBare: Bool) throws {
         let pixel = Self.pixel(isBare)
         let one = try Self.file(.lossy(quality: 80), most: nil, pixel: pixel)
         let many = try Self.file(.lossy(quality: 80), most: 10_000, pixel: pixel)
@@ -58,7 +58,7 @@ struct AnimationRunTests {
         }
     }
 
-    @Test func framesThatChangeNothingLastLonger() throws {
+    @Test func unchangedFramesAreMergedIntoLongerOnes() throws {
         let durations = [Int](repeating: 900, count: 60)
         let file = try Self.file(.lossless(), most: 3_000, durations: durations) { x, y, number in
             Pixel(red: UInt8(x), green: UInt8(y), blue: UInt8(number / 7))
@@ -66,7 +66,7 @@ struct AnimationRunTests {
         #expect(try Film(file).durations == [Int](repeating: 6_300, count: 8) + [3_600])
     }
 
-    @Test func onlyTheFirstRunsAreOpaque() throws {
+    @Test func anAnimationMayBecomeTransparentInLaterRuns() throws {
         let file = try Self.file(.lossless(), most: 3_000) { x, y, number in
             number < 50 || x > 4 ? Pixel(red: UInt8(x), green: UInt8(y + number), blue: 3) : Pixel()
         }
@@ -75,7 +75,7 @@ struct AnimationRunTests {
         #expect(try Self.info(file).contains("transparency"))
     }
 
-    @Test func bytesBeforeTheAnimationAreUnchanged() throws {
+    @Test func bytesBeforeTheAnimationStayUnchanged() throws {
         let size = PixelSize(width: 48, height: 28)
         for most in [3_000, nil] {
             let bytes = try withFile(Array("before".utf8)) { file in

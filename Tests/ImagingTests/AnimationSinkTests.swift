@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What is written is read back.
+/// Written animations are read back.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationSinkTests {
     private static func gif(loopCount: Int = 0) -> (FileDescriptor, PixelSize) throws -> any FrameSink {
@@ -44,7 +44,7 @@ struct AnimationSinkTests {
         #expect(film.frames == (try Film.frames(ofFile: file, byImageMagick: film.size)))
     }
 
-    @Test func aWholePaletteIsExactToo() throws {
+    @Test func framesWithAFullPaletteAreExact() throws {
         let file = try encoded(32, 8, durations: [50, 50, 50], sink: Self.gif(), pixel: Self.colourful)
         #expect(try Film(file).frames == (0..<3).map { Self.bytes(32, 8, $0, Self.colourful) })
     }
@@ -58,7 +58,7 @@ struct AnimationSinkTests {
         }
     }
 
-    @Test func manyColoursAreNearlyRight() throws {
+    @Test func framesOfManyColoursAreNearToTheSource() throws {
         func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {
             Pixel(red: UInt8(x * 2), green: UInt8(y * 2), blue: UInt8((x + y + number * 20) & 0xFF))
         }
@@ -70,7 +70,7 @@ struct AnimationSinkTests {
         }
     }
 
-    @Test func halfTransparentPixelsAreOneOrTheOther() throws {
+    @Test func semitransparentPixelsBecomeOpaqueOrTransparent() throws {
         let file = try encoded(2, 1, durations: [50, 50], sink: Self.gif()) { x, _, number in
             Pixel(red: 200, green: 100, blue: 50, alpha: (x + number) % 2 == 0 ? 128 : 127)
         }
@@ -78,7 +78,7 @@ struct AnimationSinkTests {
         #expect(try Film(file).frames == [shown + nothing, nothing + shown])
     }
 
-    @Test func framesThatChangeNothingAreKept() throws {
+    @Test func unchangedFramesAreKept() throws {
         let file = try encoded(9, 9, durations: [50, 60, 70, 80], sink: Self.gif()) { x, y, _ in
             Pixel(red: UInt8(x), green: UInt8(y), blue: 0)
         }
@@ -87,7 +87,7 @@ struct AnimationSinkTests {
     }
 
     @Test(arguments: [[33, 33, 34, 33, 33, 34], [17, 17, 16, 50], [25, 35, 45, 45], [4, 6, 90], [655_350, 20]])
-    func theTotalTimeStaysExact(durations: [Int]) throws {
+    func theTotalDurationStaysExact(durations: [Int]) throws {
         let file = try encoded(2, 2, durations: durations, sink: Self.gif()) { _, _, number in
             Pixel(red: UInt8(number), green: 0, blue: 0)
         }
@@ -103,7 +103,7 @@ struct AnimationSinkTests {
         #expect(try Film(file).loopCount == count)
     }
 
-    @Test func nothingToWriteIsAFailure() throws {
+    @Test func anAnimationWithoutFramesFails() throws {
         #expect(failure { _ = try encoded(2, 2, durations: [], sink: Self.gif(), pixel: Self.moving) } == .encode)
     }
 

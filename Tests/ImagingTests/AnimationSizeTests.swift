@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// How large animations come out, and how near to what they were.
+/// The file sizes of animations, and their differences from the source.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationSizeTests {
     /// Waves of many colours that move.
@@ -20,7 +20,7 @@ struct AnimationSizeTests {
             })
     }
 
-    @Test(arguments: ["webp", "gif"]) func maxBytesAreReached(format: String) throws {
+    @Test(arguments: ["webp", "gif"]) func anAnimationIsEncodedWithinMaxBytes(format: String) throws {
         let film = try Self.film()
         let whole = try make(one: film, "90x,\(format)").count
         let least = try make(one: film, "90x,\(format == "gif" ? "gif,colours:2" : "webp,q1")").count
@@ -31,8 +31,8 @@ struct AnimationSizeTests {
         #expect(made.files[1] == (try make(one: film, "40x,\(format)")))
     }
 
-    /// The file's palette is the first frame's: none of it serves the others.
-    @Test func aFilmMayBeginWithNothing() throws {
+    /// The palette of the file is that of the first frame, and has no colours for the others.
+    @Test func anAnimationMayBeginWithATransparentFrame() throws {
         let film = try encoded(
             96, 64, durations: [50, 50, 50],
             sink: { try WebPFrameSink($0, size: $1, loopCount: 0, WebPFrameSettings(compression: .lossless())) },
@@ -48,7 +48,7 @@ struct AnimationSizeTests {
     }
 
     @Test(arguments: ["webp,max-bytes:200", "gif,max-bytes:200", "webp,lossless,max-bytes:2000"])
-    func aSizeThatCannotBeReachedFails(spec: String) throws {
+    func anUnreachableMaxBytesFails(spec: String) throws {
         let film = try Self.film()
         #expect(failure { _ = try make(one: film, "90x,\(spec)") } == .encode)
     }
@@ -58,7 +58,7 @@ struct AnimationSizeTests {
         #expect(try make(one: film, "90x,webp,max-bytes:9999999") == make(one: film, "90x,webp"))
     }
 
-    @Test func aGIFHasNoMoreColoursThanItMay() throws {
+    @Test func aGIFHasAtMostTheGivenNumberOfColours() throws {
         let film = try Film(make(one: Self.film(), "90x,gif,colours:8"))
         for frame in film.frames.prefix(1) {
             let colours = Set(stride(from: 0, to: frame.count, by: 4).map { Array(frame[$0..<($0 + 3)]) })
@@ -72,14 +72,14 @@ struct AnimationSizeTests {
         #expect(sizes == sizes.sorted(by: >), "\(sizes)")
     }
 
-    /// Of a source that has few enough colours to begin with, too.
-    @Test func aPaletteMadeSmallerMakesTheFileSmaller() throws {
+    /// Also for a source that has a palette already.
+    @Test func aSmallerPaletteMakesTheFileSmaller() throws {
         let source = try make(one: Self.film(frames: 12), "96x,gif")
         #expect(try make(one: source, "x,gif,colours:32").count < source.count)
     }
 
-    /// A step a frame is within what may stay; a hundred of them must not add up.
-    @Test func slowChangesAddUp() throws {
+    /// One step per frame is within the tolerance for unchanged pixels; a hundred steps must not add up.
+    @Test func slowChangesOfPixelsAreDrawn() throws {
         func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {
             Pixel(red: UInt8(x * 2 + number), green: UInt8(y * 3 + number), blue: UInt8((x + y) & 127 + number))
         }

@@ -6,7 +6,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Files of ours in the formats' own tools, and theirs here: frame by frame.
+/// Written files in the formats' own tools, and those tools' files here, frame by frame.
 @Suite("Animations and the tools of their formats", .timeLimit(.minutes(15)))
 struct AnimationToolTests {
     private static func isThere(_ names: String...) -> Bool { names.allSatisfy { ChildProcess.find($0) != nil } }
@@ -46,7 +46,7 @@ struct AnimationToolTests {
     @Test(
         .enabled(if: isThere("convert", "identify"), "ImageMagick is not installed."),
         arguments: ["x,gif", "x,webp,lossless", "24x,gif", "24x,webp,lossless"], [0, 1, 2, 9])
-    func `ImageMagick sees what is written as GIF and as WebP`(spec: String, plays: Int) throws {
+    func `ImageMagick reads the frames of written GIFs and WebPs`(spec: String, plays: Int) throws {
         let source = try encoded(
             48, 40, durations: Self.durations, sink: { try PNGFrameSink($0, size: $1, loopCount: plays) },
             pixel: AnimationModernTests.ball)
@@ -60,11 +60,11 @@ struct AnimationToolTests {
 
     // MARK: - AVIF
 
-    /// Of a file with several pictures, libheif 1.15 knows the default one, and its tools take no file of the brand avis.
+    /// libheif 1.15 reads the default picture only, and its tools accept no file of the brand avis.
     @Test(
         .enabled(if: isThere("heif-info", "heif-convert"), "heif-convert is not installed (libheif-examples)."),
         arguments: [(",lossless", 0), (",q95", 3)])
-    func `libheif's tools see the default picture of what is written as AVIF`(options: (String, Int)) throws {
+    func `libheif's tools read the default picture of a written AVIF`(options: (String, Int)) throws {
         let file = try AnimationModernTests.made(
             .avif, options.0, 48, 40, durations: Self.durations, pixel: AnimationModernTests.ball)
         let film = try Film(file)
@@ -82,7 +82,7 @@ struct AnimationToolTests {
     @Test(
         .enabled(if: isThere("avifdec"), "avifdec is not installed (libavif-bin)."),
         arguments: [(",lossless", 0), (",q70", 3), (",q95", 3)])
-    func `avifdec sees what is written as AVIF`(options: (String, Int)) throws {
+    func `avifdec reads the frames of a written AVIF`(options: (String, Int)) throws {
         let pixel = options.1 == 0 ? AnimationModernTests.pixel : AnimationModernTests.ball
         let file = try AnimationModernTests.made(
             .avif, options.0, 48, 40, loopCount: 2, durations: Self.durations, pixel: pixel)
@@ -107,7 +107,7 @@ struct AnimationToolTests {
     @Test(
         .enabled(if: isThere("avifenc", "avifdec"), "avifenc is not installed (libavif-bin)."),
         arguments: [[], ["--lossless"], ["-y", "420", "--min", "20", "--max", "30"], ["--premultiply"]])
-    func `What avifenc writes is what avifdec sees`(options: [String]) throws {
+    func `A file of avifenc has the frames that avifdec reads`(options: [String]) throws {
         try withTemporaryDirectory { directory in
             var inputs: [String] = []
             for (number, png) in Self.frames(4, AnimationModernTests.pixel).enumerated() {
@@ -179,7 +179,7 @@ struct AnimationToolTests {
     @Test(
         .enabled(if: isThere("djxl"), "djxl is not installed (libjxl-tools)."),
         arguments: [(",lossless", 0), (",q70", 3), (",q95,effort:3", 3)])
-    func `djxl sees what is written as JPEG XL`(options: (String, Int)) throws {
+    func `djxl reads the frames of a written JPEG XL`(options: (String, Int)) throws {
         let pixel = options.1 == 0 ? AnimationModernTests.pixel : AnimationModernTests.ball
         let file = try AnimationModernTests.made(
             .jxl, options.0, 48, 40, loopCount: 2, durations: Self.durations, pixel: pixel)
@@ -189,9 +189,9 @@ struct AnimationToolTests {
         for (one, other) in zip(film.frames, theirs.frames) { #expect(Self.difference(one, other) <= options.1) }
     }
 
-    /// cjxl takes no number of plays from an APNG, and djxl gives none to it; jxlinfo reads it from the header.
+    /// cjxl and djxl don't convert the loop count of an APNG; jxlinfo reads it from the header.
     @Test(.enabled(if: isThere("jxlinfo"), "jxlinfo is not installed (libjxl-tools)."), arguments: [0, 1, 2, 9])
-    func `jxlinfo sees how often a JPEG XL plays`(plays: Int) throws {
+    func `jxlinfo reads the loop count of a written JPEG XL`(plays: Int) throws {
         let file = try AnimationModernTests.made(
             .jxl, "", 48, 40, loopCount: plays, durations: Self.durations, pixel: AnimationModernTests.ball)
         #expect(try Film(file).loopCount == plays)
@@ -208,7 +208,7 @@ struct AnimationToolTests {
     @Test(
         .enabled(if: isThere("cjxl", "djxl"), "cjxl is not installed (libjxl-tools)."),
         arguments: [["-d", "0"], ["-q", "80"], ["-q", "90", "-e", "3"]])
-    func `What cjxl writes is what djxl sees`(options: [String]) throws {
+    func `A file of cjxl has the frames that djxl reads`(options: [String]) throws {
         let png = try encoded(48, 40, durations: Self.durations, sink: { try PNGFrameSink($0, size: $1, loopCount: 0) })
         {
             AnimationModernTests.pixel($0, $1, $2)

@@ -18,7 +18,7 @@ struct AnimationTransformTests {
     private static let durations = [50, 60, 70, 80, 90]
 
     @Test(arguments: [("30x", ImageFormat.gif), ("30x,gif", .gif), ("30x,webp", .webp), ("60x", .gif)])
-    func anAnimationStaysOne(spec: String, format: ImageFormat) throws {
+    func anAnimationKeepsItsFramesDurationsAndLoops(spec: String, format: ImageFormat) throws {
         let made = try make(Self.gif(loopCount: 4).bytes, "v=\(spec)")
         #expect(made.report.facts.frames == 5)
         #expect(made.report.renditions.map(\.format) == [format])
@@ -36,7 +36,7 @@ struct AnimationTransformTests {
         for file in made.files.prefix(2) { #expect(try Film(file).durations == Self.durations) }
     }
 
-    @Test func theSameSizeIsTheSamePicture() throws {
+    @Test func anAnimationInItsOwnSizeKeepsItsPixels() throws {
         let gif = Self.gif().bytes
         #expect(try Film(make(one: gif, "60x,gif")).frames == Film(gif).frames)
     }
@@ -51,7 +51,7 @@ struct AnimationTransformTests {
         #expect(try Raster(#require(made.files.first)).difference(to: expected) < 1)
     }
 
-    @Test func onlyTheFirstFrameWhereThatIsAskedFor() throws {
+    @Test func decodeFirstFrameOnlyMakesAStill() throws {
         let formats = try ["30x", "30x,webp", "30x,gif"].map { spec in
             let made = try make(Self.gif().bytes, "v=\(spec),decode-first-frame-only")
             for file in made.files { #expect(try facts(file).frames == 1) }
@@ -69,7 +69,7 @@ struct AnimationTransformTests {
     @Test(
         arguments: ["20x20,cover", "20x50,contain", "20x50,fill", "100x100,inside,enlarge", "90x90,cover,enlarge"],
         ["gif", "webp"])
-    func everyFitHasItsSize(spec: String, format: String) throws {
+    func anAnimationHasTheSizeOfAStillForEveryFit(spec: String, format: String) throws {
         let made = try make(Self.gif().bytes, "v=\(spec),\(format)")
         let film = try Film(#require(made.files.first))
         let still = try make(Self.gif().bytes, "v=\(spec),png").report.renditions
@@ -77,14 +77,14 @@ struct AnimationTransformTests {
         #expect(film.frames.count == 5)
     }
 
-    @Test func thePaddingOfAContainedFilmIsTransparent() throws {
+    @Test func thePaddingOfAContainedAnimationIsTransparent() throws {
         let film = try Film(make(one: Self.gif(60, 30).bytes, "60x60,contain,gif"))
         for frame in film.frames {
             #expect(frame[3] == 0 && frame[(30 * 60 + 30) * 4 + 3] == 255)
         }
     }
 
-    @Test func limitsAreAskedBeforeAnythingIsDecoded() throws {
+    @Test func limitsAreCheckedBeforeAnyFrameIsDecoded() throws {
         let gif = Self.gif().bytes
         #expect(failure { _ = try make(gif, "v=9x", limits: ImageLimits(frames: 4)) } == .tooManyPixels)
         let few = ImageLimits(animationPixels: 60 * 40 * 5 - 1)
@@ -95,7 +95,7 @@ struct AnimationTransformTests {
         #expect(failure { _ = try make(webp, "v=9x", limits: ImageLimits(pixels: 100)) } == .tooManyPixels)
     }
 
-    /// The canvas is small, and the frames are not.
+    /// The canvas is small, and the frames are large.
     @Test func hugeFramesOnASmallCanvasAreRefused() throws {
         var gif = Self.gif(4, 4, frames: 2)
         for index in gif.frames.indices { (gif.frames[index].width, gif.frames[index].height) = (65_535, 65_535) }

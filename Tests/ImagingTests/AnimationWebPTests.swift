@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Files put together by libwebp's own tools; composed frames against a few lines that do what the container's
+/// Files composed by libwebp's own tools; their frames are compared with a few lines that do what the container's
 /// specification says.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimationWebPTests {
@@ -106,7 +106,7 @@ struct AnimationWebPTests {
     }
 
     @Test(arguments: 0..<8)
-    func framesAreBlendedAndDisposedOf(seed: Int) throws {
+    func framesAreBlendedAndDisposed(seed: Int) throws {
         let parts = Self.parts(seed)
         let film = try Film(Self.file(parts, loopCount: seed))
         #expect(film.size == Self.size && film.loopCount == seed)
@@ -116,7 +116,7 @@ struct AnimationWebPTests {
 
     /// libwebp counts in whole numbers, so colours may be off by a step or two for each blending.
     @Test(arguments: 0..<8)
-    func halfTransparentFramesAreBlended(seed: Int) throws {
+    func semitransparentFramesAreBlended(seed: Int) throws {
         let parts = Self.parts(seed, isSoft: true)
         let film = try Film(Self.file(parts, loopCount: 0))
         let expected = Self.composed(parts)
@@ -134,9 +134,9 @@ struct AnimationWebPTests {
         #expect(soft > 100)
     }
 
-    /// What is seen is what is written: without loss the same, and as a GIF either opaque or nothing.
+    /// A lossless WebP keeps the alpha, and a GIF has opaque and transparent pixels only.
     @Test(arguments: [0, 3, 5])
-    func halfTransparentPixelsStayHalfTransparent(seed: Int) throws {
+    func semitransparentPixelsStaySemitransparentInWebP(seed: Int) throws {
         let file = try Self.file(Self.parts(seed, isSoft: true), loopCount: 0)
         let film = try Film(file)
         let made = try make(file, "a=x,webp,lossless,effort:2 b=x,gif")

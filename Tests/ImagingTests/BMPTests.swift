@@ -138,7 +138,7 @@ struct BMPTests {
     }
 
     @Test(arguments: TestBMP.all)
-    fileprivate func everyKindIsRead(bmp: TestBMP) throws {
+    fileprivate func everyKindOfBitmapIsRead(bmp: TestBMP) throws {
         #expect(try Self.pixels(bmp.bytes) == bmp.expected)
         let facts = try facts(bmp.bytes)
         #expect(facts.format == .bmp && facts.width == 5 && facts.height == 3)
@@ -154,9 +154,9 @@ struct BMPTests {
         }
     }
 
-    /// Wherever it is cut: rows from where the file begins, and nothing but transparency after the first that is missing.
+    /// Cut at every byte: the rows from the beginning of the file, and transparency from the first missing row on.
     @Test(arguments: TestBMP.all)
-    fileprivate func theRowsThatHaveComeAreTakenWhereAsked(bmp: TestBMP) throws {
+    fileprivate func theRowsOfACutBitmapAreAcceptedWithAcceptDamaged(bmp: TestBMP) throws {
         let bytes = bmp.bytes
         let start = Int(bytes[10]) + Int(bytes[11]) << 8
         var most = 0
@@ -187,8 +187,8 @@ struct BMPTests {
         #expect(most >= 5)
     }
 
-    /// A header that claims the most of everything, with a row that is there.
-    @Test func aHugeBitmapThatIsCutIsHeldToTheLimits() {
+    /// A header with the largest numbers, and one complete row.
+    @Test func aHugeCutBitmapIsRefusedByTheLimits() {
         var bytes = TestImages.bmp(16, 16)
         bytes.replaceSubrange(18..<26, with: [0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0x7F])
         let tolerance = DecodeTolerance(acceptsDamage: true)
@@ -198,20 +198,20 @@ struct BMPTests {
         #expect(header?.wholeRows(of: 0) == 0)
     }
 
-    @Test func withoutAFormatTheAlphaDecides() throws {
+    @Test func withoutAFormatTheAlphaDecidesBetweenPNGAndJPEG() throws {
         let kept = try TestBMP.all.map { try make($0.bytes, "v=2x").report.renditions.map(\.format) }
         #expect(kept == TestBMP.all.map { [$0.masks.count == 4 ? .png : .jpeg] })
     }
 
     @Test(arguments: [(0x7FFF_FFFF, 0x7FFF_FFFF), (0x7FFF_FFFF, 1), (100_000, -100_000), (65_536, 65_536)])
-    func aHugeSizeIsRefusedBeforeAnythingIsAllocated(width: Int, height: Int) {
+    func aHugeSizeIsRefusedBeforeMemoryIsAllocated(width: Int, height: Int) {
         var bmp = TestBMP.all[0]
         (bmp.width, bmp.height) = (width, height)
         #expect(failure { _ = try facts(bmp.bytes) } == .tooManyPixels)
     }
 
     @Test(arguments: [(0, 3), (-5, 3), (5, 0)])
-    func aSizeOfNothingIsBroken(width: Int, height: Int) {
+    func aSizeOfZeroOrLessIsABadImage(width: Int, height: Int) {
         var bmp = TestBMP.all[0]
         (bmp.width, bmp.height) = (width, height)
         #expect(failure { _ = try facts(bmp.bytes) } == .badImage)
@@ -224,12 +224,12 @@ struct BMPTests {
         #expect(failure { _ = try facts(bmp.bytes) } == .badImage)
     }
 
-    @Test func twoLettersAreNoBitmap() {
+    @Test func aTextThatBeginsWithBMIsNoBitmap() {
         #expect(failure { _ = try facts(Array("BM is how this text begins, and no more".utf8)) } == .notAnImage)
     }
 
-    /// Reading out of bounds would trap.
-    @Test func mutatedBitmapsAreJudgedAndNeverCrash() {
+    /// A read out of bounds would trap.
+    @Test func mutatedBitmapsNeverTrap() {
         var random = SeededGenerator(seed: 7)
         let limits = ImageLimits(pixels: 10_000)
         for round in 0..<4_000 {
@@ -255,7 +255,7 @@ struct BMPTests {
             ["-type", "TrueColor", "-define", "bmp:subtype=RGB565", "BMP:"],
             ["-type", "TrueColor", "-define", "bmp:subtype=RGB555", "BMP:"],
         ])
-    func itAgreesWithImageMagick(options: [String]) throws {
+    func aBitmapHasThePixelsOfImageMagick(options: [String]) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "bmp-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -271,8 +271,8 @@ struct BMPTests {
         #expect(zip(found, expected).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
     }
 
-    /// Sixty bytes can say that they are a hundred million pixels.
-    @Test func runLengthsOfAHugePictureAreJudgedByTheHeader() throws {
+    /// Sixty bytes can encode a hundred million pixels.
+    @Test func aHugeRunLengthBitmapIsRefusedByItsHeader() throws {
         let header =
             TestImages.little(40, 4) + TestImages.little(9_999, 4) + TestImages.little(9_999, 4)
             + TestImages.little(1, 2) + TestImages.little(8, 2) + TestImages.little(1, 4) + TestImages.little(2, 4)

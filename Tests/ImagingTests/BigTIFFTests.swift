@@ -8,7 +8,7 @@ import Testing
 /// TIFFs with offsets of 64 bits.
 @Suite(.timeLimit(.minutes(15)))
 struct BigTIFFTests {
-    @Test(arguments: [false, true]) func itsHeaderIsRead(bigEndian: Bool) throws {
+    @Test(arguments: [false, true]) func theHeaderOfABigTIFFIsRead(bigEndian: Bool) throws {
         let file = TestImages.bigTIFF(9, 7, bigEndian: bigEndian)
         file.withUnsafeBytes { bytes in
             #expect(ImageFormat.sniff(bytes) == .tiff)
@@ -35,8 +35,8 @@ struct BigTIFFTests {
         }
     }
 
-    /// Counts and offsets that lie outside, wrap around, or would be read for hours.
-    @Test(arguments: [false, true]) func hostileNumbersAreRefused(bigEndian: Bool) {
+    /// Counts and offsets that lie outside of the file, overflow, or would take hours to read.
+    @Test(arguments: [false, true]) func hostileNumbersOfABigTIFFAreRefused(bigEndian: Bool) {
         for number: UInt64 in [.max, .max / 2, .max / 2 + 1, .max - 7, 1 << 62, 1 << 33] {
             for numbers in [
                 TestImages.BigTIFFNumbers(directory: number), TestImages.BigTIFFNumbers(entries: number),

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What is read of HEIC, AVIF and JPEG XL without their decoders.
+/// The headers of HEIC, AVIF and JPEG XL, read without their decoders.
 @Suite(.timeLimit(.minutes(15)))
 struct BoxTests {
     private static func box(_ name: String, _ content: [UInt8]) -> [UInt8] {
@@ -46,7 +46,8 @@ struct BoxTests {
 
     private static func boxes(_ file: [UInt8]) -> HEIFBoxes { file.withUnsafeBytes { HEIFBoxes(ByteReader($0)) } }
 
-    @Test(arguments: [(0, 0), (0, 1), (1, 1)]) func aGridIsFoundWhereverItLies(method: Int, version: Int) {
+    @Test(arguments: [(0, 0), (0, 1), (1, 1)]) func aGridIsFoundInEveryPlaceOfItsDescription(method: Int, version: Int)
+    {
         let boxes = Self.boxes(Self.file(method: method, version: version))
         #expect(
             boxes.grids == [HEIFBoxes.Grid(rows: 3, columns: 4, size: PixelSize(width: 4_000, height: 3_000))])
@@ -54,16 +55,16 @@ struct BoxTests {
         #expect(boxes.objection(ImageLimits(pixels: 1_000_000))?.failureClass == .tooManyPixels)
     }
 
-    @Test func tilesThatCoverItAreNoReason() {
+    @Test func aGridThatItsTilesCoverIsAccepted() {
         let boxes = Self.boxes(Self.file(method: 0, extent: (1_000, 1_000), depth: 10))
         #expect(boxes.objection(ImageLimits()) == nil && boxes.depth == 10)
     }
 
-    @Test(arguments: [0x7FFF_FFFF, 0xFFFF_FFFF, 100_000]) func aPlaceOutsideOfTheFileIsNone(place: Int) {
+    @Test(arguments: [0x7FFF_FFFF, 0xFFFF_FFFF, 100_000]) func aGridOutsideOfTheFileIsIgnored(place: Int) {
         #expect(Self.boxes(Self.file(method: 0, place: place)).grids.isEmpty)
     }
 
-    @Test func whateverIsCutOffOrChangedIsRead() {
+    @Test func cutAndMutatedBoxesNeverTrap() {
         let file = Self.file(method: 0)
         for length in 0..<file.count { _ = Self.boxes(Array(file.prefix(length))) }
         var random = SeededGenerator(seed: 3)
@@ -75,7 +76,7 @@ struct BoxTests {
         }
     }
 
-    @Test func aPictureThatOneHelperCannotHoldIsRefused() {
+    @Test func aPictureTooLargeForAHelpersMemoryIsRefused() {
         func code(_ width: Int, _ height: Int, depth: UInt8 = 8) -> FailureClass? {
             let file = Self.file(method: 2, extent: (width, height), depth: depth)
             return file.withUnsafeBytes {
@@ -88,7 +89,7 @@ struct BoxTests {
     }
 
     @Test(arguments: [(1, 1), (40, 30), (256, 256), (64, 48), (300, 200), (513, 7), (9, 600), (1_200, 1_000)])
-    func theSizeOfAJPEGXLIsInItsFirstBits(width: Int, height: Int) throws {
+    func theSizeOfAJPEGXLIsReadFromItsHeader(width: Int, height: Int) throws {
         let file = try make(one: TestImages.png(width, height), "x,jxl,effort:3")
         let size = file.withUnsafeBytes { JXLHeader.size(ByteReader($0)) }
         #expect(size == PixelSize(width: width, height: height))

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// No metadata of any format keep a picture from being made in any other.
+/// A picture with broken metadata is converted into every format.
 @Suite(.timeLimit(.minutes(15)))
 struct BrokenMetadataTests {
     private static let picture = TestImages.png(24, 16)
@@ -30,7 +30,7 @@ struct BrokenMetadataTests {
         }
     }
 
-    @Test func brokenEXIFKeepsNoPictureBack() throws {
+    @Test func aPictureWithBrokenEXIFIsStillMade() throws {
         let (jpeg, webp, jxl) = try (
             make(one: Self.picture, "x,jpeg"), make(one: Self.picture, "x,webp"), make(one: Self.picture, "x,jxl")
         )
@@ -51,7 +51,7 @@ struct BrokenMetadataTests {
     }
 
     /// Segments whose lengths are wrong, and signatures that end early.
-    @Test func brokenSegmentsKeepNoPictureBack() throws {
+    @Test func aPictureWithBrokenSegmentsIsStillMade() throws {
         let jpeg = try make(one: Self.picture, "x,jpeg")
         let exif = Array("Exif\0\0II".utf8) + [42, 0, 8, 0, 0, 0, 0, 0]
         for length in 0...6 {
@@ -73,7 +73,7 @@ struct BrokenMetadataTests {
         }
     }
 
-    @Test func brokenXMPKeepsNoPictureBack() throws {
+    @Test func aPictureWithBrokenXMPIsStillMade() throws {
         let (webp, jxl) = try (make(one: Self.picture, "x,webp"), make(one: Self.picture, "x,jxl"))
         let gif = try make(one: Self.picture, "x,gif")
         for (name, block) in BrokenMetadata.xmp {
@@ -91,7 +91,7 @@ struct BrokenMetadataTests {
         }
     }
 
-    @Test func brokenProfilesKeepNoPictureBack() throws {
+    @Test func aPictureWithABrokenProfileIsStillMade() throws {
         let (jpeg, webp) = try (make(one: Self.picture, "x,jpeg"), make(one: Self.picture, "x,webp"))
         let gif = try make(one: Self.picture, "x,gif")
         let tiff = TestImages.tiff(24, 16)
@@ -122,7 +122,7 @@ struct BrokenMetadataTests {
         }
     }
 
-    @Test func brokenTagsOfATIFFKeepNoPictureBack() {
+    @Test func aTIFFWithBrokenTagsIsStillMade() {
         let tiff = TestImages.tiff(24, 16)
         let samples = Array(tiff[8..<(8 + 24 * 16 * 3)])
         let places = [0, 4, 8, 0x7FFF_FFFF, 0xFFFF_FFFF]
@@ -140,7 +140,7 @@ struct BrokenMetadataTests {
         }
     }
 
-    @Test func brokenMetadataOfAnAVIFKeepNoPictureBack() throws {
+    @Test func anAVIFWithBrokenMetadataIsStillMade() throws {
         let jpeg = try make(one: Self.picture, "x,jpeg")
         let block = Array("Exif\0\0II".utf8) + [42, 0, 8, 0, 0, 0, 1, 0, 0x3B, 1, 2, 0, 4, 0, 0, 0, 65, 66, 67, 0]
         let source = Carrier.jpeg(jpeg, [Carrier.segment(0xE1, block + [0, 0, 0, 0])])

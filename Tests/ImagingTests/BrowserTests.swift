@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Pictures that browsers show, though something about them is odd.
+/// Odd pictures that browsers show.
 @Suite(.timeLimit(.minutes(15)))
 struct BrowserTests {
     private static let picture = TestImages.png(200, 150) { x, y in
@@ -27,15 +27,15 @@ struct BrowserTests {
         #expect(try make(one: Array(whole.dropLast()), "x,png") == make(one: whole, "x,png"))
     }
 
-    @Test func soIsOneInGrey() throws {
+    @Test func aGreyJPEGWithoutItsEndMarkIsWhole() throws {
         let grey = TestImages.png(90, 70, kind: .grey) { x, y in (UInt8(x * y & 255), 0, 0, 255) }
         let whole = try make(one: grey, "x,jpeg")
         #expect(try make(one: Array(whole.dropLast(2)), "x,png") == make(one: whole, "x,png"))
     }
 
-    /// Its last piece ends where its end mark would begin, as each of the others ends at a mark.
+    /// The last interval ends at the missing end mark, as the other intervals end at restart markers.
     @Test(arguments: [[], ["--interlace"], ["--subsample-mode", "off"], ["--Q", "97"]])
-    func `So is one with restart markers`(_ options: [String]) throws {
+    func `A JPEG with restart markers and without its end mark is whole`(_ options: [String]) throws {
         let whole = try jpegWithRestartMarkers(Self.picture, options)
         #expect(whole.suffix(2) == [0xFF, 0xD9])
         for missing in 1...2 {
@@ -54,7 +54,7 @@ struct BrowserTests {
         }
     }
 
-    @Test(arguments: kinds) func oneThatLacksPixelsAsWellIsTruncated(options: String) throws {
+    @Test(arguments: kinds) func aJPEGThatLacksPixelsIsTruncated(options: String) throws {
         let whole = try make(one: Self.picture, "200x,jpeg\(options)")
         let fifths = (1...4).map { whole.count * $0 / 5 }
         for count in fifths + [whole.count - 40, whole.count - 10] {
@@ -64,8 +64,8 @@ struct BrowserTests {
         }
     }
 
-    /// Each scan but the last makes a picture, and no library warns of a cut between two of them.
-    @Test func oneThatLacksScansIsTruncated() throws {
+    /// Each scan makes a complete picture, and no library warns of a cut between two scans.
+    @Test func aProgressiveJPEGThatLacksScansIsTruncated() throws {
         let whole = try make(one: Self.picture, "200x,jpeg,progressive")
         let starts = whole.indices.dropLast(2).filter { whole[$0] == 0xFF && whole[$0 + 1] == 0xDA }
         let tables = whole.indices.dropLast(2).filter { whole[$0] == 0xFF && whole[$0 + 1] == 0xC4 }
@@ -98,7 +98,7 @@ struct BrowserTests {
         #expect(try make(one: still, "x,gif").count > 0)
     }
 
-    @Test func soDoesAnAnimations() throws {
+    @Test func anAnimatedGIFsScreenGrowsToItsFirstFrame() throws {
         var second = TestGIF.Frame(60, 50, seed: 2)
         second.left = 10
         let small = Self.gif(screen: 8, [TestGIF.Frame(40, 30), second, TestGIF.Frame(8, 8, seed: 3)])
@@ -110,14 +110,14 @@ struct BrowserTests {
         }
     }
 
-    @Test func aFrameThatStandsOverGrowsItToo() throws {
+    @Test func aFirstFrameBeyondTheScreenGrowsTheScreen() throws {
         var frame = TestGIF.Frame(20, 20)
         (frame.left, frame.top) = (15, 5)
         let size = try facts(Self.gif(screen: 30, [frame]))
         #expect(size.width == 35 && size.height == 30)
     }
 
-    @Test func theGrownScreenIsHeldToTheLimit() throws {
+    @Test func theLimitHoldsForTheGrownScreen() throws {
         let gif = Self.gif(screen: 2, [TestGIF.Frame(400, 300)])
         #expect(failure { _ = try facts(gif, limits: ImageLimits(pixels: 100_000)) } == .tooManyPixels)
         #expect(failure { _ = try facts(Self.gif(screen: 0, [TestGIF.Frame(0, 0)])) } != nil)
@@ -125,7 +125,7 @@ struct BrowserTests {
 
     // MARK: - Inks without a profile
 
-    /// What light cyan, magenta and yellow leave, and what black leaves of that.
+    /// The light that cyan, magenta and yellow leave, and the part of that light that black leaves.
     @Test(.enabled(if: ChildProcess.find("vips") != nil, "The command-line tools of libvips are not installed."))
     func aCMYKJPEGWithoutAProfileLooksAsInBrowsers() throws {
         for inks: [UInt8] in [[255, 0, 0, 0], [30, 200, 90, 40], [0, 0, 0, 128], [10, 20, 30, 250], [0, 0, 0, 0]] {

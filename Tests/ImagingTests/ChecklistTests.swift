@@ -7,7 +7,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// What SDWebImage's own tests ask of its coders, and is not asked elsewhere here.
+/// Cases of SDWebImage's own tests of its coders that no other suite has.
 @Suite(.timeLimit(.minutes(15)))
 struct ChecklistTests {
     private static func source(_ format: ImageFormat) throws -> [UInt8] {
@@ -21,7 +21,7 @@ struct ChecklistTests {
     // MARK: - Sizes
 
     @Test(arguments: ImageFormat.allCases)
-    func everyFormatIsFilledAndFittedAndEncodedAgain(format: ImageFormat) throws {
+    func everyFormatIsResizedWithFillAndInsideAndEncodedAgain(format: ImageFormat) throws {
         let source = try Self.source(format)
         let size = try facts(source)
         // HEIC, BMP and QOI are only read.
@@ -87,7 +87,7 @@ struct ChecklistTests {
         }
     }
 
-    /// Each way to decode it: at its size, scaled by its decoder, and an animation frame by frame.
+    /// Each way of decoding: in full size, scaled by the decoder, and frame by frame.
     @Test(arguments: ImageFormat.allCases + [nil]) func everyFormatIsScaledDown(format: ImageFormat?) throws {
         let picture = TestImages.png(160, 120)
         let source: [UInt8] =
@@ -125,7 +125,7 @@ struct ChecklistTests {
         }
     }
 
-    @Test(arguments: ["jpeg", "webp", "avif", "jxl"]) func aFileIsNoLargerThanItMayBe(format: String) throws {
+    @Test(arguments: ["jpeg", "webp", "avif", "jxl"]) func aFileIsNoLargerThanMaxBytes(format: String) throws {
         let noise = TestImages.png(120, 120) { x, y in
             (UInt8(x * y * 7 & 255), UInt8((x * 31 ^ y * 17) & 255), UInt8((x * x + y) & 255), 255)
         }
@@ -151,7 +151,7 @@ struct ChecklistTests {
     }
 }
 
-/// The same on photographs of others, against what other programs make of them.
+/// The same for photographs, compared with other programs.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct PhotographTests {
     private static let hasVips = ChildProcess.find("vips") != nil
@@ -185,7 +185,7 @@ struct PhotographTests {
     }
 
     @Test(.enabled(if: hasImageMagick, "ImageMagick is not installed."))
-    func greyAndProgressiveAreWhatImageMagickDecodes() throws {
+    func greyAndProgressivePicturesHaveThePixelsOfImageMagick() throws {
         for name in ["grayscale.jpeg", "progressive.jpeg", "baseline.webp", "swift.png"] {
             let file = Corpus.directory.appending("samples/\(name)")
             let theirs = try Self.converted(file) { ["convert", $0, "-strip", "-define", "png:color-type=2", $1] }
@@ -202,7 +202,7 @@ struct PhotographTests {
         }
     }
 
-    /// A JPEG of four inks, as Adobe's programs write them: inverted.
+    /// A JPEG of four inverted inks, as Adobe's programs write them.
     @Test(.enabled(if: hasImageMagick, "ImageMagick is not installed."))
     func aCMYKJPEGIsDecoded() throws {
         try withTemporaryDirectory { folder in

@@ -6,7 +6,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Frames, durations and numbers of plays: what a browser shows is what is read here.
+/// Frames, durations and loop counts, compared with Chromium's.
 @Suite(
     "Animations and Chromium", .serialized, .timeLimit(.minutes(15)),
     .enabled(if: Chromium.program != nil, "\(Chromium.missing)"))
@@ -52,7 +52,7 @@ struct ChromiumTests {
         }
     }
 
-    @Test func `Chromium shows what is written in each format`() async throws {
+    @Test func `Chromium shows the frames of written animations in each format`() async throws {
         let durations = [50, 60, 1_000, 20]
         var files: [File] = []
         for format in [VariantSpec.Output.avif, .jxl] {
@@ -77,11 +77,11 @@ struct ChromiumTests {
         try await compare(files)
     }
 
-    @Test func `Frames of a PNG are blended and disposed of as by Chromium`() async throws {
+    @Test func `Frames of a PNG are blended and disposed as by Chromium`() async throws {
         try await compare((0..<16).map { File(name: "\($0)", bytes: AnimationPNGTests.file($0).bytes) })
     }
 
-    @Test func `Frames of a GIF are disposed of as by Chromium`() async throws {
+    @Test func `Frames of a GIF are disposed as by Chromium`() async throws {
         try await compare(
             AnimationGIFTests.Case.all.map {
                 File(name: $0.testDescription, bytes: AnimationGIFTests.gif($0).bytes, tolerance: 0)
@@ -99,7 +99,7 @@ struct ChromiumTests {
         try await compare([File(name: "GIF", bytes: gif.bytes)] + others)
     }
 
-    @Test func `Frames of a WebP are blended and disposed of as by Chromium`() async throws {
+    @Test func `Frames of a WebP are blended and disposed as by Chromium`() async throws {
         let files = try (0..<8).flatMap { seed in
             try [false, true].map { isSoft in
                 let parts = AnimationWebPTests.parts(seed, isSoft: isSoft)
@@ -113,7 +113,7 @@ struct ChromiumTests {
 
     /// The reference pictures of every colour type, depth and filter, as two frames of an animation.
     @Test(.enabled(if: Corpus.isThere, "\(Corpus.missing)"))
-    func `Frames made of the PNG suite are those that Chromium shows`() async throws {
+    func `Animations of the PNG suite have the frames that Chromium shows`() async throws {
         let files = try PNGSuiteTests.files(corrupt: false).map { path in
             File(name: path.lastComponent?.string ?? "", bytes: PNGSuiteTests.animated(try Corpus.bytes(path)))
         }

@@ -63,12 +63,12 @@ struct CoderTests {
         #expect(try Raster(made.files[1])[5, 5] == [99, 99, 99])
     }
 
-    @Test func aFormatThatIsNotWrittenBecomesAnother() throws {
+    @Test func aFormatWithoutAnEncoderBecomesJPEG() throws {
         let made = try Self.made(Plain().file(side: 20, grey: 99), "a=10x", [Plain(writes: false)])
         #expect(made.report.renditions.map(\.formatName) == ["jpeg"])
     }
 
-    @Test func theLastRegisteredIsAskedFirst() throws {
+    @Test func theLastRegisteredCoderIsAskedFirst() throws {
         let source = Plain().file(side: 4, grey: 7)
         let first = Plain(name: "first"), second = Plain(name: "second")
         #expect(try Self.made(source, "", [first, second]).report.facts.formatName == "second")
@@ -82,13 +82,13 @@ struct CoderTests {
         #expect(bmp.report.facts.formatName == "bmp")
     }
 
-    @Test func allAreListedInTheOrderTheyAreAsked() {
+    @Test func codersAreListedInTheOrderInWhichTheyAreAsked() {
         let names = ImagingExtensions(coders: [Plain(name: "a"), Plain(name: "b")]).coders.listing.map(\.name)
         #expect(names.prefix(3) == ["b", "a", "qoi"])
         #expect(Set(names) == Set(ImageFormat.allCases.map(\.rawValue) + ["a", "b"]))
     }
 
-    @Test func aVersionIsPartOfTheIdentity() {
+    @Test func aCodersVersionIsPartOfTheIdentity() {
         let versions = [[], [Plain()], [Plain(version: "2")]].map { ImagingExtensions(coders: $0).coders.version }
         #expect(Set(versions).count == 3)
         #expect(versions.allSatisfy { $0.hasPrefix(ImagingRuntime.coderVersion) && $0.contains("bmp 1") })
@@ -111,7 +111,7 @@ struct CoderTests {
         #expect(failure { _ = try Self.made(Plain().file(side: 4, grey: 7), "a=2x", [Plain(excess: 1)]) } == .badImage)
     }
 
-    @Test func theHeaderIsJudgedWhileItArrives() {
+    @Test func aRegisteredCodersHeaderIsCheckedWhileItArrives() {
         let inspector = HeaderInspector(
             limits: ImageLimits(pixels: 10_000), coders: ImagingExtensions(coders: [Plain()]).coders)
         let verdict = { (bytes: [UInt8]) -> String in

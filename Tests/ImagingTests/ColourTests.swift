@@ -45,14 +45,14 @@ struct AlphaTests {
         #expect(isNear(try Raster(make(one: half, "20x,jpeg"))[10, 10], [255, 127, 127]))
     }
 
-    /// Unweighed, the invisible green would bleed into the red.
+    /// Without weights, the invisible green would bleed into the red.
     @Test func transparentPixelsDoNotColourTheirNeighbours() throws {
         let stripes: (Int, Int) -> TestImages.Pixel = { x, _ in x % 2 == 0 ? (255, 0, 0, 255) : (0, 255, 0, 0) }
         let raster = try Raster(make(one: TestImages.png(64, 64, kind: .rgba, pixel: stripes), "16x"))
         #expect(isNear(Array(raster[8, 8].dropLast()), [255, 0, 0], within: 3))
     }
 
-    @Test func containPadsWithNothingOrWhite() throws {
+    @Test func containPadsWithTransparencyOrWhite() throws {
         let red = TestImages.png(40, 20, pixel: TestImages.solid((255, 0, 0, 255)))
         let png = try Raster(make(one: red, "40x40,contain,png"))
         #expect(png[20, 2] == [0, 0, 0, 0] && png[20, 20] == [255, 0, 0, 255])
@@ -60,7 +60,7 @@ struct AlphaTests {
         #expect(isNear(jpeg[20, 2], [255, 255, 255]) && isNear(jpeg[20, 20], [254, 0, 0]))
     }
 
-    @Test func coverCutsBothSidesAlike() throws {
+    @Test func coverCutsBothSidesEqually() throws {
         let thirds: (Int, Int) -> TestImages.Pixel = { x, _ in
             (20..<40).contains(x) ? (0, 0, 255, 255) : (255, 0, 0, 255)
         }
@@ -83,7 +83,7 @@ struct ColourTests {
         value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
     }
 
-    @Test func onlySRGBItselfIsTakenForSRGB() {
+    @Test func onlyTheProfileOfSRGBCountsAsSRGB() {
         func isSRGB(_ profile: [UInt8]) -> Bool { profile.withUnsafeBytes { ColourProfile($0).isSRGB } }
         #expect(isSRGB(TestImages.profile(primaries: Self.srgb, curve: Self.srgbCurve)))
         #expect(!isSRGB(Self.displayP3))
@@ -93,14 +93,14 @@ struct ColourTests {
 
     private static let reddish = TestImages.png(32, 32, pixel: TestImages.solid((200, 120, 120, 255)))
 
-    @Test func coloursSurviveByTheirProfile() throws {
+    @Test func coloursAreConvertedByTheProfile() throws {
         let jpeg = TestImages.jpeg(try make(one: Self.reddish, "32x,jpeg,q100"), profile: Self.displayP3)
         let pixel = try Raster(make(one: jpeg, "16x,png"))[8, 8]
         // Display P3's (200, 120, 120) is redder in sRGB.
         #expect(pixel[0] > 206 && pixel[1] < 120)
     }
 
-    @Test func aPNGsProfileCounts() throws {
+    @Test func aPNGsColoursAreConvertedByItsProfile() throws {
         let chunk = TestImages.pngProfileChunk(Self.displayP3)
         let source = TestImages.png(32, 32, extra: [chunk], pixel: TestImages.solid((200, 120, 120, 255)))
         #expect(try Raster(make(one: source, "16x,png"))[8, 8][0] > 206)
@@ -112,7 +112,7 @@ struct ColourTests {
         #expect(isNear(try Raster(make(one: jpeg, "16x,png"))[8, 8], [200, 120, 120], within: 3))
     }
 
-    @Test func greyStaysGreyOrBecomesColour() throws {
+    @Test func greyKeepsItsValueInEveryFormat() throws {
         let grey = TestImages.png(32, 32, kind: .grey, pixel: TestImages.solid((77, 0, 0, 255)))
         for format in ["png", "jpeg", "webp", "avif"] {
             let pixel = try Raster(make(one: grey, "16x,\(format)"))[8, 8]
@@ -127,7 +127,7 @@ struct ColourTests {
     }
 
     @Test(arguments: ["jpeg", "png", "webp", "avif"])
-    func metadataStaysBehind(format: String) throws {
+    func metadataAndProfileAreLeftOut(format: String) throws {
         let jpeg = TestImages.jpeg(try make(one: Self.reddish, "32x,jpeg"), profile: Self.displayP3)
         let file = try make(one: TestImages.jpeg(jpeg, orientation: 6), "16x,\(format)")
         for word in ["Exif", "EXIF", "ICC_PROFILE", "ICCP", "iCCP", "eXIf", "prof"] {
@@ -142,7 +142,7 @@ struct ColourTests {
 
 @Suite(.timeLimit(.minutes(15)))
 struct OrientationTests {
-    /// The white square in the top left corner of what is stored, and where it is seen.
+    /// The white square in the top left corner of the stored picture, and its place in the shown picture.
     @Test(arguments: [
         (0, "top left"), (1, "top left"), (2, "top right"), (3, "bottom right"), (4, "bottom left"), (5, "top left"),
         (6, "top right"), (7, "bottom right"), (8, "bottom left"), (9, "top left"),

@@ -5,11 +5,11 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Real files. The makers of the malformed ones tell in `malformed/LICENSE`.
+/// Real files. `malformed/LICENSE` names the makers of the malformed files.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct CorpusTests {
     @Test(arguments: ["Landscape", "Portrait"])
-    func photographsOfEveryOrientationAreSeenAlike(name: String) throws {
+    func photographsOfEveryOrientationHaveTheSamePixels(name: String) throws {
         let files = Corpus.files("orientation").filter { $0.lastComponent?.string.hasPrefix(name) == true }
         #expect(files.count == 9)
         let rasters = try files.map { try Raster(make(one: Corpus.bytes($0), "1200x1200,inside,png")) }
@@ -28,7 +28,7 @@ struct CorpusTests {
     }
 
     @Test(arguments: ["gif", "png", "jpeg", "webp", "tiff"])
-    func malformedFilesEndInSuccessOrAClass(folder: String) throws {
+    func malformedFilesSucceedOrFailWithAClass(folder: String) throws {
         let files = Corpus.files("malformed/\(folder)")
         for file in files.enumerated().filter({ $0.offset % 7 == 0 }).prefix(30).map(\.element) {
             let bytes = try Corpus.bytes(file)

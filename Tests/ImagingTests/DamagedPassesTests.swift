@@ -6,8 +6,8 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What a browser would show of an interlaced PNG that breaks off: the passes that have come, each pixel as large as what
-/// the next ones were to fill.
+/// A truncated interlaced PNG as a browser would show it: the pixels of the received passes fill the places of the
+/// missing ones.
 @Suite(.timeLimit(.minutes(15)))
 struct DamagedPassesTests {
     private static let accepting = DecodeTolerance(acceptsDamage: true)
@@ -133,8 +133,8 @@ struct DamagedPassesTests {
         }
     }
 
-    /// Checksums that are wrong over data that are right lose nothing.
-    @Test func wrongChecksumsArePassedOver() throws {
+    /// Wrong checksums of right data lose no pixel.
+    @Test func wrongChecksumsAreIgnored() throws {
         for (name, whole) in Self.sources {
             var bytes = whole
             bytes[whole.count - 13] ^= 1

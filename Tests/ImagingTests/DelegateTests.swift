@@ -27,7 +27,7 @@ struct DelegateTests {
         try make(red, "v=\(spec)", extensions: ImagingExtensions(transforms: transforms))
     }
 
-    @Test func aTransformGetsThePixelsAtItsPlaceInTheOrder() throws {
+    @Test func aTransformGetsThePixelsAfterTheEffectsBeforeIt() throws {
         let sizes = Change { image, argument in
             #expect(argument == "a1" && image.width == 20 && image.height == 15)
             #expect(Array(image.pixels.prefix(4)) == [55, 245, 245, 255])
@@ -55,7 +55,7 @@ struct DelegateTests {
         }
     }
 
-    @Test func aResultIsHeldToTheLimit() {
+    @Test func aResultBeyondTheLimitIsRefused() {
         let grow = Change { _, _ in RGBAImage(width: 200, height: 200, pixels: [UInt8](repeating: 9, count: 160_000)) }
         #expect(
             failure {
@@ -72,11 +72,11 @@ struct DelegateTests {
     }
 
     @Test(arguments: ["command:/bin/sh", "command:../x", "delegate:", "command:a b", "command", "delegate:é"])
-    func onlyAPlainNameIsAName(effect: String) {
+    func onlyAPlainNameIsAcceptedForATransform(effect: String) {
         #expect(throws: VariantSpecError.self) { try VariantSpec.parse("v=20x,\(effect)") }
     }
 
-    @Test func noArgumentReadsLikeAnotherEffect() throws {
+    @Test func anArgumentIsNotReadAsAnotherEffect() throws {
         let one = try VariantSpec.parseList(
             #"{"name":"v","width":5,"ops":[{"delegate":{"name":"a","argument":"x),invert("}}]}"#)
         let two = try VariantSpec.parse("v=5x,delegate:a:x,invert")
@@ -92,7 +92,7 @@ struct DelegateTests {
         return [try staged.first().canonical] + rest
     }
 
-    @Test func aVariantIsCutWhereItsCommandsStand() throws {
+    @Test func aVariantIsSplitIntoStagesAtItsCommands() throws {
         #expect(StagedVariant(try VariantSpec.parse("v=20x,invert")) == nil)
         #expect(
             try Self.stages("20x30,cover,webp,q70,invert,command:a,blur:2,command:b:x,greyscale") == [

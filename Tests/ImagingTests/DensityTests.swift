@@ -21,7 +21,7 @@ struct DensityTests {
         (#"{"name":"a","width":9,"densities":[1,2],"ops":[{"round":4}]}"#, "a=9x,round:4 a@2x=18x,round:8"),
         (#"[{"name":"a","width":9,"densities":null},"b=5x,@2"]"#, "a=9x b@2x=10x"),
     ])
-    func `A density is a variant of its own`(text: String, alone: String) throws {
+    func `Each density is parsed as a variant of its own`(text: String, alone: String) throws {
         let specs = try VariantSpec.parseList(text)
         #expect(try specs == VariantSpec.parseList(alone))
         for spec in specs {
@@ -48,7 +48,7 @@ struct DensityTests {
             "there are 72 variants; 64 is the maximum"
         ),
     ])
-    func `A mistake is named`(text: String, expected: String) {
+    func `A mistake in densities is refused with a message`(text: String, expected: String) {
         #expect {
             try VariantSpec.parseList(text)
         } throws: { error in
@@ -56,7 +56,7 @@ struct DensityTests {
         }
     }
 
-    @Test func `One variant is not several`() throws {
+    @Test func `Several densities are refused where one variant is expected`() throws {
         #expect(throws: VariantSpecError.self) { try VariantSpec.parse("a=5x,@1+@2") }
         #expect(try VariantSpec.parse("a=5x,@2").width == 10)
     }

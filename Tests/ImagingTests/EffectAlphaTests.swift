@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Effects on pictures that are transparent, wholly or by half.
+/// Effects on transparent and semitransparent pictures.
 @Suite(.timeLimit(.minutes(15)))
 struct EffectAlphaTests {
     private static let colour = [100, 150, 200]
@@ -26,7 +26,7 @@ struct EffectAlphaTests {
     }
 
     @Test(arguments: [UInt8(255), 128, 40], ["rotate:10", "rotate:45", "rotate:-73.5", "rotate:10:clip"])
-    func aTurnedEdgeKeepsItsColour(alpha: UInt8, spec: String) throws {
+    func theEdgeOfARotatedPictureKeepsItsColour(alpha: UInt8, spec: String) throws {
         let picture = try raster(spec, of: Self.flat(alpha: alpha))
         #expect(picture.channels == 4)
         #expect(strangers(in: picture).isEmpty)
@@ -37,7 +37,7 @@ struct EffectAlphaTests {
         #expect(soft.count { $0 > 8 && $0 < Int(alpha) - 8 } > 20)
     }
 
-    @Test func aTurnedPicturesBackgroundIsMixedIn() throws {
+    @Test func theBackgroundIsBlendedIntoTheEdgeOfARotatedPicture() throws {
         let picture = try raster("rotate:30:background=#6496c880", of: Self.flat(alpha: 255))
         #expect(strangers(in: picture).isEmpty)
         #expect(isNear(picture[0, 0], Self.colour + [128], within: 1))
@@ -55,7 +55,7 @@ struct EffectAlphaTests {
     // MARK: - Trim
 
     @Test(arguments: [(255, 255, 255), (0, 0, 0), (0, 0, 255)] as [(UInt8, UInt8, UInt8)])
-    func aTransparentBorderIsTrimmedOffAnyColour(inner: (UInt8, UInt8, UInt8)) throws {
+    func aTransparentBorderIsTrimmedWhateverItsColour(inner: (UInt8, UInt8, UInt8)) throws {
         for outer: UInt8 in [0, 255] {
             let source = TestImages.png(60, 40, kind: .rgba) { x, y in
                 (20..<40).contains(x) && (10..<30).contains(y)
@@ -67,7 +67,7 @@ struct EffectAlphaTests {
         }
     }
 
-    @Test func aTrimSeesAlphaAndColoursTogether() throws {
+    @Test func aTrimComparesAlphaAndColours() throws {
         // On the left other colours, on the right another alpha.
         let source = TestImages.png(60, 40, kind: .rgba) { x, y in
             guard (10..<30).contains(y) else { return (200, 200, 200, 128) }
@@ -79,7 +79,7 @@ struct EffectAlphaTests {
         #expect(try raster("trim", of: nothing).size == "20x10")
     }
 
-    @Test func aTrimKnowsGreyWithAlpha() throws {
+    @Test func aTrimWorksOnGreyWithAlpha() throws {
         let source = TestImages.png(60, 40, kind: .rgba) { x, y in
             (20..<40).contains(x) && (10..<30).contains(y) ? (255, 255, 255, 255) : (255, 255, 255, 0)
         }
@@ -114,7 +114,7 @@ struct EffectAlphaTests {
     }
 
     @Test(arguments: EffectKind.blendModes, [UInt8(255), 128, 1])
-    func aTintIsThatOfTheFormula(mode: String, alpha: UInt8) throws {
+    func aTintOfATransparentPictureFollowsTheFormula(mode: String, alpha: UInt8) throws {
         let tints = ["#800000ff", "#ff880080", "#808080ff", "#ffffffff", "#000000ff", "#20c04040"]
         // The ends, the quarter where soft light changes its curve, and what lies between.
         let values: [UInt8] = [0, 1, 40, 63, 64, 100, 127, 128, 150, 200, 254, 255]
@@ -136,7 +136,7 @@ struct EffectAlphaTests {
         }
     }
 
-    @Test func aTintOfAnOpaquePictureIsTheSame() throws {
+    @Test func aTintOfAnOpaquePictureFollowsTheFormula() throws {
         let source = TestImages.png(8, 8, pixel: TestImages.solid((100, 150, 200, 255)))
         #expect(isNear(try raster("tint:#808080:overlay", of: source)[3, 3], [100, 151, 200], within: 2))
         #expect(isNear(try raster("tint:#ff8800:multiply", of: source)[3, 3], [100, 80, 0], within: 1))

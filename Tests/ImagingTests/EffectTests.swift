@@ -7,7 +7,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Each effect on a picture whose pixels are known, written as PNG so that they can be looked at.
+/// Each effect on a picture of known pixels, written as PNG.
 @Suite(.timeLimit(.minutes(15)))
 struct EffectTests {
     /// Left half red, right half blue; the top row of quarters lighter.
@@ -40,7 +40,7 @@ struct EffectTests {
         #expect(failure { _ = try make(one: Self.flag(), "x,png,crop:40:0:5:5") } == .transform)
     }
 
-    @Test func aTrimTakesThePlainBorderOff() throws {
+    @Test func aTrimRemovesThePlainBorder() throws {
         let framed = TestImages.png(30, 20) { x, y in
             (10..<18).contains(x) && (5..<9).contains(y) ? (0, 200, 0, 255) : (250, 250, 250, 255)
         }
@@ -50,8 +50,8 @@ struct EffectTests {
         #expect(try raster("trim", of: TestImages.png(9, 7, pixel: TestImages.solid((9, 9, 9, 255)))).size == "9x7")
     }
 
-    /// What is drawn thinly is content too, and small pictures are trimmed as large ones are.
-    @Test func aTrimKeepsAllThatIsDrawn() throws {
+    /// Thin lines are content, too, and small pictures are trimmed like large ones.
+    @Test func aTrimKeepsThinLines() throws {
         func trimmed(_ width: Int, _ height: Int, _ isDrawn: @escaping (Int, Int) -> Bool) throws -> String {
             let source = TestImages.png(width, height) { x, y in
                 isDrawn(x, y) ? (0, 0, 0, 255) : (255, 255, 255, 255)
@@ -70,8 +70,8 @@ struct EffectTests {
         }
     }
 
-    /// A step between black and white, blurred, is the bell's integral: its width is the sigma that was asked for.
-    @Test(arguments: [0.5, 1, 2, 5, 10]) func aBlurIsAsWideAsItSays(sigma: Double) throws {
+    /// The blurred step between black and white is the integral of the Gaussian, and its width is sigma.
+    @Test(arguments: [0.5, 1, 2, 5, 10]) func aBlurHasTheWidthOfItsSigma(sigma: Double) throws {
         let step = TestImages.png(160, 3, kind: .grey) { x, _ in x < 80 ? (0, 0, 0, 255) : (255, 255, 255, 255) }
         let blurred = try raster("blur:\(sigma)", of: step)
         let slopes = (1..<160).map { Double(blurred[$0, 1][0] - blurred[$0 - 1, 1][0]) / 255 }
@@ -81,7 +81,7 @@ struct EffectTests {
         #expect(abs(variance.squareRoot() - sigma) < 0.06 * sigma + 0.02, "\(variance.squareRoot())")
     }
 
-    @Test(arguments: ["png", "webp"]) func aTrimKnowsWhatIsTransparent(format: String) throws {
+    @Test(arguments: ["png", "webp"]) func aTrimRemovesATransparentBorder(format: String) throws {
         let inner = { (x: Int, y: Int) in (10..<21).contains(x) && (12..<26).contains(y) }
         let clear = TestImages.png(40, 40, kind: .rgba) { x, y in inner(x, y) ? (255, 0, 0, 255) : (0, 0, 0, 0) }
         let white = TestImages.png(40, 40, kind: .rgba) { x, y in inner(x, y) ? (255, 0, 0, 255) : (255, 255, 255, 255)
@@ -92,7 +92,7 @@ struct EffectTests {
         }
     }
 
-    @Test func anEffectWithoutEffectIsLeftOut() throws {
+    @Test func anEffectThatChangesNothingIsLeftOut() throws {
         let plain = try VariantSpec.parse("a=20x").canonical
         for effect in [
             "rotate:0", "rotate:-360", "brightness:1", "contrast:1", "saturation:1", "gamma:1", "pad:0:0:0:0",
@@ -123,7 +123,7 @@ struct EffectTests {
         #expect(isNear(clipped[0, 0], [0, 255, 0]))
     }
 
-    @Test func quarterTurnsMayBeClippedToo() throws {
+    @Test func quarterTurnsCanBeClippedToo() throws {
         let picture = try raster("rotate:90:clip:#00ff00")
         #expect(picture.size == "40x20")
         #expect(picture[0, 0] == [0, 255, 0])
@@ -132,7 +132,7 @@ struct EffectTests {
     @Test(arguments: [
         ("flip", [0, 0, 200]), ("flip:vertical", [100, 0, 0]), ("flip:both", [0, 0, 100]),
     ])
-    func flipsMirror(spec: String, topLeft: [Int]) throws {
+    func flipsMirrorThePicture(spec: String, topLeft: [Int]) throws {
         #expect(try raster(spec)[0, 0] == topLeft)
     }
 
@@ -144,7 +144,7 @@ struct EffectTests {
         #expect(one[0, 0][3] == 0 && one[39, 0][3] == 255 && one[39, 19][3] == 255)
     }
 
-    @Test func aBorderRunsInsideTheEdge() throws {
+    @Test func aBorderIsDrawnInsideTheEdge() throws {
         let picture = try raster("round:0:border=2:colour=#00ff00")
         #expect(picture[0, 10] == [0, 255, 0, 255] && picture[1, 10] == [0, 255, 0, 255])
         #expect(picture[2, 10] == [100, 0, 0, 255])
@@ -168,29 +168,29 @@ struct EffectTests {
         ("contrast:0", [128, 128, 128]), ("contrast:1", [200, 0, 0]), ("saturation:1", [200, 0, 0]),
         ("saturation:0", [43, 43, 43]), ("gamma:1", [200, 0, 0]),
     ])
-    func coloursAreThoseOfTheFormula(spec: String, expected: [Int]) throws {
+    func brightnessContrastAndSaturationFollowTheFormula(spec: String, expected: [Int]) throws {
         #expect(isNear(try raster(spec)[0, 0], expected, within: 1))
     }
 
-    @Test func gammaLightensTheMiddleAndLeavesTheEnds() throws {
+    @Test func gammaLightensTheMiddleAndKeepsBlackAndWhite() throws {
         let picture = TestImages.png(3, 1) { x, _ in (UInt8([0, 100, 255][x]), 0, 0, 255) }
         let light = try raster("gamma:2", of: picture)
         #expect(light[0, 0][0] == 0 && light[2, 0][0] == 255 && light[1, 0][0] > 140)
         #expect(try raster("gamma:0.5", of: picture)[1, 0][0] < 60)
     }
 
-    @Test func greyscaleHasOneChannel() throws {
+    @Test func greyscaleMakesOneChannel() throws {
         let grey = try raster("greyscale")
         #expect(grey.channels == 1)
         #expect(grey[0, 0][0] > grey[0, 19][0])
     }
 
-    @Test func invertLeavesTheAlpha() throws {
+    @Test func invertKeepsTheAlpha() throws {
         let half = TestImages.png(4, 4, kind: .rgba, pixel: TestImages.solid((10, 20, 30, 128)))
         #expect(try raster("invert", of: half)[1, 1] == [245, 235, 225, 128])
     }
 
-    @Test func blurMixesNeighboursAndSharpenPartsThem() throws {
+    @Test func blurMixesNeighboursAndSharpenSeparatesThem() throws {
         let blurred = try raster("blur:3")
         #expect(blurred[20, 5][0] > 40 && blurred[20, 5][2] > 40)
         #expect(blurred[2, 3][0] > 180)
@@ -211,7 +211,7 @@ struct EffectTests {
         #expect(isNear(try raster("flatten:#ff0000", of: half)[0, 0], [127, 0, 0], within: 1))
     }
 
-    @Test func aPipelineOfEightHappensInItsOrder() throws {
+    @Test func eightEffectsAreAppliedInTheirOrder() throws {
         let picture = try Raster(
             make(
                 one: Self.flag(),
@@ -223,7 +223,7 @@ struct EffectTests {
         #expect((60...120).contains(picture[15, 11][0]))
     }
 
-    @Test func effectsAreRefusedWhereTheyPassTheLimit() throws {
+    @Test func effectsThatExceedTheLimitAreRefused() throws {
         let small = ImageLimits(pixels: 1_000)
         #expect(failure { _ = try make(Self.flag(), "v=x,png,pad:100:100:100:100", limits: small) } == .transform)
     }
@@ -238,21 +238,21 @@ struct PositionTests {
         ("west", 0), ("centre", 50), ("east", 100), ("north-east", 100), ("south-west", 0), ("focus:0.3:0.5", 10),
         ("focus:0:0", 0), ("focus:1:1", 100), ("focus:0.5:0.5", 50),
     ])
-    func coverKeepsThePart(position: String, left: Int) throws {
+    func coverKeepsThePartAtThePosition(position: String, left: Int) throws {
         let raster = try Raster(make(one: Self.map, "100x100,cover,png,\(position)"))
         #expect(raster.size == "100x100")
         #expect(raster[0, 0][0] == left)
     }
 
     @Test(arguments: [("north", 0), ("centre", 25), ("south", 50), ("focus:0.5:1", 50)])
-    func containPutsThePicture(position: String, top: Int) throws {
+    func containPutsThePictureAtThePosition(position: String, top: Int) throws {
         let raster = try Raster(make(one: Self.map, "100x100,contain,png,\(position)"))
         let firstVisible = (0..<100).first { raster[50, $0][3] > 0 }
         #expect(firstVisible == top)
     }
 
     @Test(arguments: ["attention", "entropy"])
-    func smartCropsFindWhatThereIs(position: String) throws {
+    func smartCropsKeepTheBusyPart(position: String) throws {
         let source = TestImages.png(300, 100) { x, y in
             (230..<270).contains(x) && (30..<70).contains(y)
                 ? (UInt8(x * 7 % 256), UInt8(y * 5 % 256), 40, 255)
@@ -283,20 +283,20 @@ struct WatermarkTests {
         return try Raster(file)
     }
 
-    @Test func itStandsInItsCornerAtItsShareOfTheWidth() throws {
+    @Test func aWatermarkIsInItsCornerInItsShareOfTheWidth() throws {
         let picture = try marked("")
         #expect(picture.size == "100x60" && picture.channels == 3)
         #expect(picture[99, 59] == [255, 0, 0] && picture[76, 36] == [255, 0, 0])
         #expect(picture[73, 59] == [0, 0, 0] && picture[99, 33] == [0, 0, 0])
     }
 
-    @Test func positionOpacityScaleAndMargin() throws {
+    @Test func aWatermarkHasItsPositionOpacityScaleAndMargin() throws {
         let picture = try marked(":north-west:0.5:0.1:margin=5")
         #expect(isNear(picture[5, 5], [128, 0, 0], within: 1) && isNear(picture[14, 14], [128, 0, 0], within: 1))
         #expect(picture[4, 4] == [0, 0, 0] && picture[15, 15] == [0, 0, 0])
     }
 
-    @Test func aMissingOneIsTheTransformsFault() {
+    @Test func aMissingWatermarkFailsWithClassTransform() {
         #expect(failure { _ = try make(one: TestImages.png(9, 9), "x,png,watermark:logo.png") } == .transform)
     }
 }

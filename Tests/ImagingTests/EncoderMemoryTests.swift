@@ -6,7 +6,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Pictures that are too large for an encoder end in a sentence, before it has begun.
+/// Pictures that are too large for an encoder fail with a sentence before the encoding.
 @Suite(.timeLimit(.minutes(15)))
 struct EncoderMemoryTests {
     @Test(arguments: [
@@ -26,20 +26,20 @@ struct EncoderMemoryTests {
         }
     }
 
-    /// One that is chosen from others isn't asked.
-    @Test func anAutomaticFormatIsNeverOneThatIsTooLarge() throws {
+    /// The option auto skips an encoder whose limit the picture exceeds.
+    @Test func autoSkipsFormatsForWhichThePictureIsTooLarge() throws {
         let made = try make(TestImages.png(8, 8), "a=x,auto:jxl+jpeg,pad:0:3900:3900:0:white")
         #expect(made.report.renditions[0].format == .jpeg)
     }
 
-    @Test func jpegXLTakesLessEffortForLargePictures() {
+    @Test func jpegXLUsesLessEffortForLargePictures() {
         let encoding = Encoding(.jxl, quality: nil, VariantOptions())
         #expect(encoding.effort(pixels: 3_500_000) == 7)
         #expect(encoding.effort(pixels: 3_500_001) == 3)
     }
 
-    /// A file in which a decoder finds nothing is no success, whatever the encoder said.
-    @Test func aFileWithoutAPictureIsFound() throws {
+    /// A file without a readable picture is an error even if the encoder reported none.
+    @Test func anEncodedFileWithoutAPictureIsAnError() throws {
         let file = try make(one: TestImages.png(40, 30), "x,avif")
         try EncodedFile(file).checkHeader(PixelSize(width: 40, height: 30), as: .avif)
         #expect(throws: VipsFailure.self) {

@@ -7,7 +7,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// What encoders are told, read back from the bytes they wrote.
+/// The settings of encoders, read back from the written bytes.
 @Suite(.timeLimit(.minutes(15)))
 struct EncodingTests {
     /// Texture enough that settings matter.
@@ -25,19 +25,19 @@ struct EncodingTests {
         return nil
     }
 
-    @Test func jpegIsBaselineUnlessItIsToSharpen() throws {
+    @Test func jpegIsBaselineUnlessProgressive() throws {
         #expect(try frame(file("jpeg"))?.marker == 0xC0)
         #expect(try frame(file("jpeg,progressive"))?.marker == 0xC2)
     }
 
     @Test(arguments: [("420", 0x22), ("444", 0x11)])
-    func chromaIsHalvedOrNot(chroma: String, luma: UInt8) throws {
+    func chromaIsSubsampledAsTheOptionSays(chroma: String, luma: UInt8) throws {
         #expect(try frame(file("jpeg,q95,chroma:\(chroma)"))?.sampling == [luma, 0x11, 0x11])
         #expect(try frame(file("jpeg,q50,chroma:\(chroma)"))?.sampling == [luma, 0x11, 0x11])
     }
 
     @Test(arguments: [(256, 8), (100, 4), (16, 4), (4, 2), (2, 1)])
-    func aPaletteHasAtMostSoManyColours(colours: Int, bits: UInt8) throws {
+    func aPaletteHasAtMostTheGivenNumberOfColours(colours: Int, bits: UInt8) throws {
         let png = try file("png,colours:\(colours)")
         #expect(png[25] == 3 && png[24] <= bits)
         let raster = try Raster(png)
@@ -45,17 +45,17 @@ struct EncodingTests {
         #expect(seen.count <= colours && seen.count >= 2)
     }
 
-    @Test func pngIsInterlacedWhereThatIsAskedFor() throws {
+    @Test func pngIsInterlacedIfProgressive() throws {
         #expect(try file("png")[28] == 0 && file("png,progressive")[28] == 1)
     }
 
     @Test(arguments: ["webp,lossless", "jxl,lossless", "png", "tiff", "webp,near-lossless:100"])
-    func losslessIsEveryPixel(spec: String) throws {
+    func losslessKeepsEveryPixel(spec: String) throws {
         let bytes = try file(spec)
         #expect(try Raster(make(one: bytes, "x,png")).bytes == Raster(Self.picture).bytes)
     }
 
-    @Test func nearLosslessIsSmallerAndNear() throws {
+    @Test func nearLosslessIsSmallerAndNearToTheSource() throws {
         let exact = try file("webp,lossless")
         let near = try file("webp,near-lossless:20")
         #expect(near.count < exact.count)
@@ -64,14 +64,14 @@ struct EncodingTests {
     }
 
     @Test(arguments: ["webp,lossless", "avif,q50", "jxl,q70"])
-    func effortIsToldToTheEncoder(spec: String) throws {
+    func effortChangesTheEncodedBytes(spec: String) throws {
         let low = spec.hasPrefix("jxl") ? 3 : 0
         let high = spec.hasPrefix("webp") ? 6 : 7
         #expect(try file("\(spec),effort:\(low)") != file("\(spec),effort:\(high)"))
     }
 
     @Test(arguments: VariantSpec.Output.allCases.filter { $0.defaultQuality != nil })
-    func aHigherQualityIsALargerFileAndANearerPicture(format: VariantSpec.Output) throws {
+    func aHigherQualityMakesALargerFileAndASmallerDifference(format: VariantSpec.Output) throws {
         let low = try file("\(format.rawValue),q30")
         let high = try file("\(format.rawValue),q90")
         #expect(low.count < high.count)
@@ -79,7 +79,7 @@ struct EncodingTests {
         #expect(try Raster(low).difference(to: whole) > Raster(high).difference(to: whole))
     }
 
-    @Test func autoTakesTheSmallest() throws {
+    @Test func autoKeepsTheSmallestFormat() throws {
         let sizes = try ["jpeg", "webp", "avif"].map { ($0, try file($0).count) }
         let smallest = try #require(sizes.min { $0.1 < $1.1 })
         let auto = try make(Self.picture, "v=x,auto")
@@ -113,12 +113,12 @@ struct PassThroughTests {
         }
     }
 
-    @Test func aPictureThatIsNotWholeIsNotPassedOn() throws {
+    @Test func aTruncatedPictureIsNotPassedThrough() throws {
         let source = try Self.jpeg()
         #expect(failure { _ = try make(source.dropLast(source.count / 3) + [], "v=x,jpeg") } == .truncated)
     }
 
-    @Test func anAnimationIsPassedOnWithAllItsFrames() throws {
+    @Test func anAnimationIsPassedThroughWithAllItsFrames() throws {
         let gif = TestImages.gif(20, 10, frames: [200, 10, 90])
         #expect(try make(one: gif, "x,gif") == gif)
         #expect(try make(one: gif, "100x") == gif)
@@ -157,28 +157,28 @@ struct MetadataTests {
     }
 
     @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
-    func whosePictureItIsStaysAndTheRestGoes(format: String) throws {
+    func onlyArtistAndCopyrightAreKept(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format)")
         #expect(says(file, "(c) Ann 2020") && says(file, "Ann Artist"))
         #expect(!says(file, "SecretCamera"))
     }
 
     @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
-    func allOfItStaysWhereThatIsAskedFor(format: String) throws {
+    func keepMetadataKeepsAllMetadata(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format),keep-metadata")
         #expect(says(file, "SecretCamera") && says(file, "(c) Ann 2020"))
     }
 
     @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
-    func noneOfItStaysWhereThatIsAskedFor(format: String) throws {
+    func stripCopyrightRemovesArtistAndCopyright(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format),strip-copyright")
         #expect(!says(file, "(c) Ann 2020") && !says(file, "Ann Artist") && !says(file, "SecretCamera"))
         let rest = try make(one: Self.tagged(), "20x,\(format),strip-copyright,keep-metadata")
         #expect(!says(rest, "(c) Ann 2020") && says(rest, "SecretCamera"))
     }
 
-    /// Ours are written into a file that is finished: it must still be one.
-    @Test(arguments: ["tiff", "jxl", "png"]) func aFileWithMetadataIsStillAPicture(format: String) throws {
+    /// Metadata are written into the finished file, which must stay readable.
+    @Test(arguments: ["tiff", "jxl", "png"]) func aFileWithMetadataIsStillReadable(format: String) throws {
         let plain = try Raster(make(one: TestImages.png(40, 30), "20x,png"))
         for options in ["", ",keep-metadata"] {
             let tagged = try Raster(make(one: Self.tagged(), "20x,\(format)\(options)"))
@@ -186,7 +186,7 @@ struct MetadataTests {
         }
     }
 
-    @Test func aPNGHasItsEXIFOnce() throws {
+    @Test func aPNGHasOneEXIFChunk() throws {
         for options in ["", ",keep-metadata"] {
             let file = try make(one: Self.tagged(), "20x,png\(options)")
             let word = Array("eXIf".utf8)
@@ -195,8 +195,8 @@ struct MetadataTests {
         }
     }
 
-    /// libvips' texts hold what a tag says twice, and more of a copyright.
-    @Test func theTextOfATagIsFound() {
+    /// libvips' texts have the value of a tag twice, and more for a copyright.
+    @Test func theValueOfATagIsFoundInLibvipsText() {
         let fields = [
             "Ann (Ann, ASCII, 4 components, 4 bytes)": "Ann",
             "Ann (c) (Ann (c), ASCII, 8 components, 8 bytes)": "Ann (c)",
@@ -212,7 +212,7 @@ struct MetadataTests {
         }
     }
 
-    @Test func aPictureWithoutTagsGetsNone() throws {
+    @Test func aPictureWithoutTagsGetsNoEXIF() throws {
         for format in ["jpeg", "webp", "png", "avif", "tiff", "jxl"] {
             #expect(!says(try make(one: TestImages.png(40, 30), "20x,\(format)"), "Exif"))
         }
@@ -225,7 +225,7 @@ struct MetadataTests {
     }
 
     @Test(.enabled(if: Corpus.isThere, "\(Corpus.missing)"))
-    func theProfileStaysWhereThatIsAskedFor() throws {
+    func keepProfileKeepsTheProfile() throws {
         let source = try Corpus.bytes(#require(Corpus.files("samples").first { $0.string.hasSuffix("image-p3.jpg") }))
         #expect(says(try make(one: source, "50x,jpeg,keep-profile"), "ICC_PROFILE"))
         #expect(!says(try make(one: source, "50x,jpeg"), "ICC_PROFILE"))

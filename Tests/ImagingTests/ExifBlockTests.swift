@@ -53,7 +53,7 @@ struct ExifBlockTests {
         #expect(Self.entries(block.bytes).main.map(\.tag) == [0x4746, Self.cameraTag])
     }
 
-    @Test func damageIsHarmless() {
+    @Test func damagedBlocksNeverTrap() {
         var random = SeededGenerator(seed: 5)
         for index in 0..<20_000 {
             var bytes = Self.block(bigEndian: index.isMultiple(of: 2))
@@ -66,8 +66,8 @@ struct ExifBlockTests {
         }
     }
 
-    /// A thousand entries that all are the same large value.
-    @Test func entriesThatShareBytesAreNoBomb() throws {
+    /// A thousand entries with the same large value.
+    @Test func entriesThatShareBytesDoNotMultiplyTheSize() throws {
         let count = 1_000
         var bytes = Array("II".utf8) + [42, 0, 8, 0, 0, 0] + TestImages.little(count, 2)
         for tag in 0..<count {

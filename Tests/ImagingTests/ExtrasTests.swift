@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// What is passed on byte for byte has nothing in it that a variant leaves out.
+/// A file that is passed through has no parts that a variant leaves out.
 @Suite(.timeLimit(.minutes(15)))
 struct ExtrasTests {
     private static let note = Array("a note of somebody's".utf8)
@@ -17,7 +17,7 @@ struct ExtrasTests {
         #expect(try (make(one: file, "x,\(format),keep-metadata,strip-copyright") == file) == isKept)
     }
 
-    @Test func segmentsOfAJPEG() throws {
+    @Test func aJPEGWithExtraSegmentsIsNotPassedThrough() throws {
         let plain = try make(one: TestImages.png(40, 30), "x,jpeg")
         #expect(try make(one: plain, "x,jpeg") == plain)
         #expect(try make(one: plain + [0, 0, 0], "x,jpeg") == plain + [0, 0, 0])
@@ -32,12 +32,12 @@ struct ExtrasTests {
         try check(plain[..<end] + Self.note + plain[end...], "jpeg")
     }
 
-    @Test func progressiveScansAreNone() throws {
+    @Test func aProgressiveJPEGHasNoExtras() throws {
         let plain = try make(one: TestImages.png(90, 70), "x,jpeg,progressive")
         #expect(try make(one: plain, "x,jpeg") == plain)
     }
 
-    @Test func chunksOfAPNG() throws {
+    @Test func aPNGWithExtraChunksIsNotPassedThrough() throws {
         let plain = TestImages.png(40, 30)
         #expect(try make(one: plain, "x,png") == plain)
         for (name, isKept) in [("tIME", true), ("prVt", false)] {
@@ -49,7 +49,7 @@ struct ExtrasTests {
         try check(plain + Self.note, "png")
     }
 
-    @Test func blocksOfAGIF() throws {
+    @Test func aGIFWithExtraBlocksIsNotPassedThrough() throws {
         var gif = TestGIF(width: 12, height: 10, loopCount: 3, frames: [.init(12, 10), .init(12, 10, seed: 1)])
         #expect(try make(one: gif.bytes, "x,gif") == gif.bytes)
         try check(gif.bytes + Self.note, "gif")
@@ -62,7 +62,7 @@ struct ExtrasTests {
         try check(gif.bytes, "gif", isKept: true)
     }
 
-    @Test func chunksOfAWebP() throws {
+    @Test func aWebPWithExtraChunksIsNotPassedThrough() throws {
         let film = try AnimationMetadataTests.film()
         #expect(try make(one: film, "x,webp") == film)
         let chunk = Array("NOTE".utf8) + TestImages.little(Self.note.count, 4) + Self.note
@@ -70,20 +70,20 @@ struct ExtrasTests {
         try check(film + Self.note, "webp")
     }
 
-    @Test func boxesOfAnAVIF() throws {
+    @Test func anAVIFWithExtraBoxesIsNotPassedThrough() throws {
         let plain = try make(one: TestImages.png(40, 30), "x,avif")
         #expect(try make(one: plain, "x,avif") == plain)
         try check(plain + TestImages.big(8 + Self.note.count, 4) + Array("free".utf8) + Self.note, "avif")
     }
 
-    @Test func tagsOfATIFF() throws {
+    @Test func aTIFFWithExtraTagsIsNotPassedThrough() throws {
         let plain = try make(one: TestImages.png(40, 30), "x,tiff")
         #expect(try make(one: plain, "x,tiff") == plain)
         let tagged = try make(one: MetadataSourceTests.jpeg(), "x,tiff,keep-metadata")
         try check(tagged, "tiff", isKept: false)
     }
 
-    @Test func damageIsHarmless() throws {
+    @Test func damagedFilesNeverTrap() throws {
         var random = SeededGenerator(seed: 9)
         let policy = try MetadataPolicy(#require(VariantSpec.parseList("v=x,keep-profile").first).options)
         for format in ImageFormat.allCases {

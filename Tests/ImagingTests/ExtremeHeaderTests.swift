@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// The largest numbers that headers can have, through all that is read of them without a decoder: nothing traps, and
+/// The largest numbers that headers can have, in all code that reads headers without a decoder: nothing traps, and
 /// nothing takes long.
 @Suite(.timeLimit(.minutes(15)))
 struct ExtremeHeaderTests {
@@ -174,7 +174,7 @@ struct ExtremeHeaderTests {
         return list
     }()
 
-    @Test func theLargestNumbersAreJudged() {
+    @Test func headersWithTheLargestNumbersNeverTrap() {
         for (format, bytes) in Self.extremes {
             for length in [bytes.count, bytes.count - 1, bytes.count / 2] {
                 Self.inspect(Array(bytes.prefix(length)), as: format)
@@ -187,7 +187,7 @@ struct ExtremeHeaderTests {
     }
 
     /// Every number of a file, at every place and of every width.
-    @Test func everyNumberOfASmallFileMayBeTheLargest() {
+    @Test func smallFilesWithAnyNumberAtItsMaximumNeverTrap() {
         let patterns: [[UInt8]] = [[0xFF], [0x7F, 0xFF], [0xFF, 0x7F], [0x80, 0], [0, 0x80]]
         var seeds = ImageFormat.allCases.map { ($0, SampleImage.bytes(of: $0)) }
         seeds += [false, true].map { (.tiff, TestImages.bigTIFF(3, 3, bigEndian: $0)) }

@@ -22,7 +22,7 @@ struct FailureTests {
         }
     }
 
-    @Test func cutFilesOfTheOthersAreTruncatedToo() throws {
+    @Test func cutFilesOfOtherFormatsAreTruncatedToo() throws {
         let images = [
             TestImages.png(60, 60), TestImages.gif(60, 60), TestImages.tiff(60, 60), SampleImage.bytes(of: .heic),
         ]
@@ -31,7 +31,7 @@ struct FailureTests {
         }
     }
 
-    /// Without any variant half an image is still not an image.
+    /// A source is checked even if its job has no variants.
     @Test func aCutImageIsTruncatedWithoutVariantsToo() throws {
         for whole in [TestImages.png(60, 60), TestImages.gif(60, 60), SampleImage.bytes(of: .jpeg)] {
             #expect(failure { _ = try make(Array(whole.prefix(whole.count * 6 / 10)), "") } == .truncated)
@@ -52,12 +52,12 @@ struct FailureTests {
         }
     }
 
-    @Test func nothingAtAllIsABadImage() throws {
+    @Test func anEmptyFileIsABadImage() throws {
         #expect(Self.code([]) == .badImage)
         #expect(Self.code(Array(TestImages.png(1, 1).prefix(5))) == .truncated)
     }
 
-    @Test func aBombIsRefusedByItsHeader() throws {
+    @Test func aDecompressionBombIsRefusedByItsHeader() throws {
         let bomb =
             TestImages.pngHeaderOnly(50_000, 50_000) + TestImages.pngChunk("IDAT", [0x78, 1])
             + TestImages.pngChunk("IEND", [])
@@ -66,19 +66,19 @@ struct FailureTests {
         #expect(failure { _ = try facts(TestImages.tiff(40, 40), limits: few) } == .tooManyPixels)
     }
 
-    @Test func aRenditionIsHeldToTheLimitsToo() throws {
+    @Test func aVariantBeyondTheLimitsFails() throws {
         #expect(Self.code(TestImages.png(2, 2), "v=60000x60000,fill,enlarge,png") == .transform)
         #expect(Self.code(TestImages.png(1, 40), "v=2000x,enlarge,webp") == .transform)
     }
 
-    @Test func strangeBytesInAMessageBecomeHarmless() {
+    @Test func controlCharactersInAMessageAreReplaced() {
         let text = "a\u{1B}[31m\nb\u{202E}" + String(repeating: "x", count: 2_000)
         let error = Failure(.badImage, text)
         #expect(error.message.hasPrefix("a [31m b x") && error.message.count == 500)
     }
 
-    /// Whatever is done to a file, it is decoded or it has a class.
-    @Test func mutatedImagesEndInSuccessOrAClass() throws {
+    /// Every damaged file is decoded or fails with a class.
+    @Test func mutatedImagesSucceedOrFailWithAClass() throws {
         var random = SystemRandomNumberGenerator()
         let seeds = ImageFormat.allCases.map(SampleImage.bytes) + [TestImages.png(9, 9, kind: .indexedWithAlpha)]
         for round in 0..<400 {

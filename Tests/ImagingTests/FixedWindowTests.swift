@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// The part of an animation that is cut out is found once.
+/// The cropped part of an animation is found once for all frames.
 @Suite(.timeLimit(.minutes(15)))
 struct FixedWindowTests {
     /// A red square on the right that is on the left a frame later, before a ground whose blue tells the column.
@@ -17,7 +17,7 @@ struct FixedWindowTests {
     }
 
     @Test(arguments: ["attention", "entropy"], ["", ",flip,transform-animated-image"])
-    func theFirstFrameDecides(position: String, effects: String) throws {
+    func theFirstFrameDecidesTheCrop(position: String, effects: String) throws {
         let made = try Film(make(one: Self.film(), "16x16,cover,\(position),webp,lossless\(effects)"))
         #expect(made.size == PixelSize(width: 16, height: 16) && made.frames.count == 2)
         // Its left edge, and whether there is a square.
@@ -29,7 +29,9 @@ struct FixedWindowTests {
         #expect(columns[0] == columns[1])
     }
 
-    @Test(arguments: [(63, 16), (64, 17), (1_001, 333), (7, 7)]) func aPointGivesTheWindowBack(whole: Int, part: Int)
+    @Test(arguments: [(63, 16), (64, 17), (1_001, 333), (7, 7)]) func aFocusPointGivesTheSameWindow(
+        whole: Int, part: Int
+    )
         throws
     {
         try ImagingRuntime.start()

@@ -29,14 +29,14 @@ struct GeometryTests {
         (200, 400, "300x300,fill,enlarge", "300x300", "300x300"),
         (10_000, 1, "100x100", "100x1", "100x1"), (1, 10_000, "100x100,cover", "1x10000", "1x100"),
     ])
-    func sizesAreExact(width: Int, height: Int, spec: String, scaled: String, output: String) throws {
+    func sizesOfPlacementsAreExact(width: Int, height: Int, spec: String, scaled: String, output: String) throws {
         let placement = try Self.place(PixelSize(width: width, height: height), spec)
         #expect("\(placement.scaled.width)x\(placement.scaled.height)" == scaled)
         #expect("\(placement.output.width)x\(placement.output.height)" == output)
     }
 
     @Test(arguments: VariantSpec.Fit.allCases, [false, true])
-    func lawsHoldForAnySizes(fit: VariantSpec.Fit, enlarge: Bool) {
+    func lawsOfPlacementsHoldForRandomSizes(fit: VariantSpec.Fit, enlarge: Bool) {
         var random = SystemRandomNumberGenerator()
         let side = { Int(1 << Int.random(in: 0...13, using: &random)) + Int.random(in: 0...99, using: &random) }
         for _ in 0..<3_000 {

@@ -6,7 +6,7 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// Of a HEIC sequence (HEICS) the worker reads the default picture; libheif 1.15 reads no tracks.
+/// The worker reads the default picture of a HEIC sequence (HEICS); libheif 1.15 reads no tracks.
 @Suite("HEIC sequences", .timeLimit(.minutes(15)))
 struct HEICSequenceTests {
     private static let colours: [UInt8] = [10, 90, 170]
@@ -16,7 +16,7 @@ struct HEICSequenceTests {
     }
 
     @Test(arguments: ["hevc", "msf1"])
-    func `The default picture stands for the sequence`(brand: String) throws {
+    func `A sequence is read as its default picture`(brand: String) throws {
         let stills = try Self.stills()
         let sequence = HEICSequence(of: stills, width: 64, height: 48, brand: brand)
         let file = sequence.bytes(hasDefaultPicture: true)
@@ -29,7 +29,7 @@ struct HEICSequenceTests {
         #expect(try make(one: file, "x,heic") == file, "Nothing is to be changed, so it stays a sequence.")
     }
 
-    /// What ffprobe sees as three pictures of one track is no picture for libheif.
+    /// ffprobe finds three pictures in one track, and libheif finds none.
     @Test func `A sequence without a default picture is refused with a class`() throws {
         let file = try HEICSequence(of: Self.stills(), width: 64, height: 48, brand: "hevc")
             .bytes(hasDefaultPicture: false)
@@ -37,7 +37,7 @@ struct HEICSequenceTests {
         #expect(failure { _ = try make(file, "v=x,png") } == .badImage)
     }
 
-    @Test func `Only a cut through the default picture counts`() throws {
+    @Test func `A sequence is truncated only if its default picture is cut`() throws {
         let stills = try Self.stills()
         let file = HEICSequence(of: stills, width: 64, height: 48, brand: "hevc").bytes(hasDefaultPicture: true)
         let start = Array(file.prefix(stills[0].count - 10))

@@ -14,7 +14,7 @@ struct HEICTests {
     }
 
     @Test(arguments: [("x,heic", 6.0), ("x,heic,q90", 4), ("x,heic,q90,chroma:444", 3), ("x,heic,lossless", 1.1)])
-    func `It is near to what it was made of`(spec: String, most: Double) throws {
+    func `A HEIC is near to its source`(spec: String, most: Double) throws {
         let made = try make(Self.picture, "v=\(spec)")
         #expect(made.report.renditions.map(\.formatName) == ["heic"])
         #expect(try facts(made.files[0]).formatName == "heic")
@@ -23,24 +23,24 @@ struct HEICTests {
         #expect(raster.size == "160x120" && difference < most, "\(spec): \(difference)")
     }
 
-    @Test func `Transparency stays, and odd sizes`() throws {
+    @Test func `A HEIC keeps alpha and odd sizes`() throws {
         let source = TestImages.png(61, 37, kind: .rgba) { x, y in (200, 90, 40, x < 30 ? 0 : y < 20 ? 128 : 255) }
         let raster = try Raster(make(one: source, "x,heic,q90"))
         #expect(raster.size == "61x37" && raster.channels == 4)
         #expect(raster[5, 5][3] < 12 && abs(raster[50, 5][3] - 128) < 12 && raster[50, 30][3] > 243)
     }
 
-    @Test func `The same picture is the same bytes`() throws {
+    @Test func `The same source gives the same bytes`() throws {
         #expect(try make(one: Self.picture, "90x,heic") == make(one: Self.picture, "90x,heic"))
     }
 
-    @Test func `Lower qualities are smaller, down to max-bytes`() throws {
+    @Test func `Lower qualities make smaller files, down to max-bytes`() throws {
         let sizes = try [90, 55, 20].map { try make(one: Self.picture, "x,heic,q\($0)").count }
         #expect(sizes == sizes.sorted(by: >))
         #expect(try make(one: Self.picture, "x,heic,max-bytes:\(sizes[2] + 50)").count <= sizes[2] + 50)
     }
 
-    @Test func `Variants that mean the same are one`() throws {
+    @Test func `Equivalent HEIC variants are equal`() throws {
         for (one, other) in [
             ("x,heic,q55", "x,heic"), ("x,heic,chroma:420", "x,heic"),
             ("x,heic,lossless,chroma:444", "x,heic,lossless"),
@@ -50,14 +50,14 @@ struct HEICTests {
         #expect(throws: VariantSpecError.self) { try VariantSpec.parse("v=x,heic,effort:3") }
     }
 
-    @Test func `A source that is HEIC still becomes what browsers show`() throws {
+    @Test func `A HEIC source becomes a JPEG by default`() throws {
         let heic = try make(one: Self.picture, "x,heic")
         #expect(try make(heic, "v=90x").report.renditions.map(\.formatName) == ["jpeg"])
         #expect(try make(one: heic, "x,heic") == heic)
     }
 
     @Test(.enabled(if: ChildProcess.find("heif-convert") != nil, "heif-convert is not installed (libheif-examples)."))
-    func `libheif's own tools see the same`() throws {
+    func `libheif's own tools read the same pixels`() throws {
         try withTemporaryDirectory { directory in
             let (input, output) = (directory.appending("in.heic"), directory.appending("out.png"))
             let file = try make(one: Self.picture, "x,heic,q70")

@@ -55,11 +55,11 @@ struct HeaderInspectorTests {
         (Array("<html><body>not found".utf8), "not-an-image"),
         (Array("<html>".utf8), "undecided"),
     ])
-    func headersAreJudged(bytes: [UInt8], expected: String) {
+    func headersAreAcceptedOrRefused(bytes: [UInt8], expected: String) {
         #expect(Self.verdict(bytes) == expected)
     }
 
-    @Test func everyPrefixOfAGoodImageIsUndecidedAndThenAcceptable() {
+    @Test func prefixesOfAGoodImageAreUndecidedUntilTheHeaderIsComplete() {
         for image in [TestImages.png(8, 8), Self.jpeg(8, 8), Self.gif(8, 8), TestImages.tiff(8, 8)] {
             let verdicts = (0...min(image.count, 200)).map { Self.verdict(Array(image.prefix($0))) }
             let first = verdicts.firstIndex { $0 != "undecided" } ?? verdicts.count
@@ -67,8 +67,8 @@ struct HeaderInspectorTests {
         }
     }
 
-    /// Reading out of bounds would trap.
-    @Test func mutatedHeadersAreJudgedAndNeverCrash() {
+    /// A read out of bounds would trap.
+    @Test func mutatedHeadersNeverTrap() {
         var random = SystemRandomNumberGenerator()
         let seeds =
             [TestImages.png(4, 4), Self.jpeg(8, 8), Self.gif(8, 8), TestImages.tiff(4, 4), TestImages.gif(3, 3)]

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Damage that the container doesn't show, and that decoders fill up without a word.
+/// Damage that the container doesn't show, and that decoders fill without a warning.
 @Suite(.timeLimit(.minutes(15)))
 struct HiddenDamageTests {
     /// Every block is there and the trailer too, but the codes of the first frame that begins behind `place` end early.
@@ -55,7 +55,7 @@ struct HiddenDamageTests {
         }
     }
 
-    @Test func aLaterFrameIsLookedAtWhereItCouldBeSeen() throws {
+    @Test func damageInALaterFrameIsABadImage() throws {
         var moving = TestGIF(width: 160, height: 120)
         moving.frames = (0..<4).map { TestGIF.Frame(160, 120, seed: $0) }
         let damaged = try Self.shortOfCodes(moving.bytes, keeping: 0.5, after: moving.ends[1])
@@ -75,8 +75,8 @@ struct HiddenDamageTests {
         #expect(failure { _ = try make(moving.bytes, "a=20x,webp", limits: few) } == .tooManyPixels)
     }
 
-    /// A limit of bytes is met by the format that is the smallest at the same quality.
-    @Test func autoTakesTheFormatThatIsSmallestBeforeItIsPressed() throws {
+    /// The format is chosen at the same quality, before the quality is lowered for max-bytes.
+    @Test func autoWithMaxBytesKeepsTheFormatThatAutoChooses() throws {
         let scene = Scene.png(3)
         let best = try make(scene, "a=300x,auto:jpeg+webp").report.renditions[0]
         let most = try make(one: scene, "300x,auto:jpeg+webp").count * 2 / 3

@@ -5,7 +5,8 @@ import Testing
 @testable import Imaging
 @testable import Variants
 
-/// What means the same in every case is made once, and what doesn't isn't. See ``CanonicalTests`` for single formats.
+/// Equivalent variants have one identity, and different variants have different ones. See ``CanonicalTests`` for
+/// single formats.
 @Suite(.timeLimit(.minutes(15)))
 struct IdentityTests {
     @Test(arguments: [
@@ -29,7 +30,7 @@ struct IdentityTests {
         ("a=5x,sharpen:0.5:0", "a=5x"), ("a=5x,sharpen:9:0", "a=5x"), ("a=5x,watermark:a.png:opacity=0", "a=5x"),
         ("a=5x,watermark:a.png:opacity=0,blur:1", "a=5x,blur:1"),
     ])
-    func equalMeaningIsEqualText(left: String, right: String) throws {
+    func equivalentVariantsHaveTheSameCanonicalForm(left: String, right: String) throws {
         let (one, other) = (try VariantSpec.parse(left), try VariantSpec.parse(right))
         #expect(one.canonical == other.canonical)
         #expect(one == other)
@@ -51,11 +52,11 @@ struct IdentityTests {
         ("a=5x,gif,keep-metadata", "a=5x,gif"), ("a=5x,sharpen:0.5:0.1", "a=5x"),
         ("a=5x,sharpen:0.5:0.1", "a=5x,sharpen:0.6:0.1"), ("a=5x,watermark:a.png:opacity=0.01", "a=5x"),
     ])
-    func otherMeaningIsOtherText(left: String, right: String) throws {
+    func differentVariantsHaveDifferentCanonicalForms(left: String, right: String) throws {
         #expect(try VariantSpec.parse(left).canonical != VariantSpec.parse(right).canonical)
     }
 
-    /// An effect that does nothing needs nothing either.
+    /// An effect that changes nothing needs no file.
     @Test func anInvisibleWatermarkNeedsNoFile() throws {
         #expect(try VariantSpec.parse("a=5x,watermark:a.png:opacity=0").assetNames.isEmpty)
         #expect(try VariantSpec.parse("a=5x,watermark:a.png:opacity=0.5").assetNames == ["a.png"])
@@ -75,8 +76,8 @@ struct IdentityTests {
         }
     }
 
-    /// Elsewhere it means what it says.
-    @Test func otherColoursMayBeTransparent() throws {
+    /// Colours other than the background of an opaque format.
+    @Test func coloursOfEffectsMayBeTransparent() throws {
         for part in [
             "rotate:30:background=transparent", "pad:1:1:1:1:#0008", "tint:#0008", "round:5:border=1:colour=#0008",
         ] {

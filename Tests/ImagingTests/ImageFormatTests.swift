@@ -36,7 +36,7 @@ struct ImageFormatTests {
         "BM123456789012345",
         "II*", "\0\0\0\u{18}ftypisom\0\0\0\0", "\0\0\0\u{18}ftyp",
     ])
-    func othersAreNot(text: String) {
+    func otherSignaturesAreNotRecognised(text: String) {
         #expect(Array(text.utf8).withUnsafeBytes(ImageFormat.sniff) == nil)
     }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// JPEGs whose end marker is there, and not all that should be before it: libjpeg fills up with grey, and only warns.
+/// JPEGs with an end marker and with missing data before it: libjpeg fills the gap with grey and only warns.
 @Suite(.timeLimit(.minutes(15)))
 struct JPEGDamageTests {
     private static let specs = ["", "v=x,png", "v=200x150,fill,png", "v=16x,png", "v=x,png w=100x,webp", "v=x,jpeg"]
@@ -62,8 +62,8 @@ struct JPEGDamageTests {
         jpeg[..<2] + [0xFF, 0xEE, 0, 14] + Array("Adobe".utf8) + [0, 100, 0, 0, 0, 0, 9] + jpeg[2...]
     }
 
-    /// The message tells what is wrong, in libjpeg's words.
-    @Test func theReasonIsTold() throws {
+    /// The message has libjpeg's words.
+    @Test func theFailureOfADamagedJPEGHasTheReason() throws {
         let bytes = Array(try Self.picture("").dropLast(3_000)) + Self.endMarker
         do {
             _ = try make(bytes, "v=16x,png")

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15)))
 struct MemoryTests {
-    /// In a process of its own: what other tests hold meanwhile would count here.
+    /// In a process of its own, without the memory of other tests.
     @Test func memoryDoesNotGrowWithTheNumberOfTransforms() async {
         await #expect(processExitsWith: .success) {
             let jpeg = try make(one: TestImages.png(400, 300), "400x,jpeg")

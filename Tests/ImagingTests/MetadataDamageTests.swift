@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Metadata that are broken, or can't be written: never a reason to refuse the pixels.
+/// Metadata that are broken or can't be written are no reason to refuse the pixels.
 @Suite(.timeLimit(.minutes(15)))
 struct MetadataDamageTests {
     private static let picture = TestImages.png(40, 30)
@@ -30,7 +30,7 @@ struct MetadataDamageTests {
         [0xFF, marker] + TestImages.big(payload.count + 2, 2) + payload
     }
 
-    @Test(arguments: blocks.indices) func brokenEXIFIsPassedOver(index: Int) throws {
+    @Test(arguments: blocks.indices) func brokenEXIFIsIgnored(index: Int) throws {
         let (name, block) = Self.blocks[index]
         let jpeg = try make(one: Self.picture, "x,jpeg")
         let png = Self.picture
@@ -58,7 +58,7 @@ struct MetadataDamageTests {
         return Array("RIFF".utf8) + TestImages.little(body.count, 4) + body
     }
 
-    @Test func otherBrokenSegmentsArePassedOver() throws {
+    @Test func otherBrokenSegmentsAreIgnored() throws {
         let jpeg = try make(one: Self.picture, "x,jpeg")
         let segments: [[UInt8]] = [
             Self.segment(0xED, Array("Photoshop 3.0\0".utf8)),
@@ -95,7 +95,7 @@ struct MetadataDamageTests {
         }
     }
 
-    /// Texts that unpack to more than may be are left out as well: the pixels cost no more.
+    /// Texts that decompress to more than the limit are left out, too.
     @Test func aPNGsHugeTextIsLeftOut() throws {
         let bomb = TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 26))
         let source = Array(Self.picture[..<33]) + bomb + Self.picture[33...]

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What is read of sources, of each format in its own way.
+/// Metadata of sources, read from each format in its own way.
 @Suite(.timeLimit(.minutes(15)))
 struct MetadataSourceTests {
     static let outputs = ["jpeg", "png", "webp", "avif", "tiff", "jxl"]
@@ -22,8 +22,8 @@ struct MetadataSourceTests {
 
     private func says(_ file: [UInt8], _ text: String) -> Bool { file.contains(Array(text.utf8)) }
 
-    /// libvips' loader lends its blobs only as long as what it opened is there.
-    @Test(arguments: outputs) func theTagsOfAnAVIFOutliveIt(format: String) throws {
+    /// libvips' loader lends its blobs only as long as the opened image exists.
+    @Test(arguments: outputs) func theTagsOfAnAVIFAreKeptInEveryFormat(format: String) throws {
         let avif = try make(one: Self.jpeg(), "x,avif,keep-metadata")
         #expect(says(avif, "(c) Ann 2020"))
         for options in ["keep-metadata", "keep-metadata,keep-profile", "keep-profile"] {
@@ -34,7 +34,7 @@ struct MetadataSourceTests {
         }
     }
 
-    @Test(arguments: ["tiff", "jxl"]) func whosePictureItIsIsReadOfEachFormat(source: String) throws {
+    @Test(arguments: ["tiff", "jxl"]) func artistAndCopyrightAreReadFromTIFFAndJPEGXL(source: String) throws {
         let file = try make(one: Self.jpeg(), "x,\(source),keep-metadata")
         #expect(says(file, "(c) Ann 2020") && says(file, "SecretCamera"))
         for format in Self.outputs {
@@ -51,14 +51,14 @@ struct MetadataSourceTests {
         #expect(says(try make(one: file, "20x,gif"), "Copyright: (c) Ann 2020"))
     }
 
-    @Test(arguments: ["tiff", "jxl,lossless"]) func theTagsChangeNoPixel(source: String) throws {
+    @Test(arguments: ["tiff", "jxl,lossless"]) func tagsChangeNoPixel(source: String) throws {
         let tagged = try make(one: make(one: Self.jpeg(), "x,png,keep-metadata"), "x,\(source),keep-metadata")
         let plain = try make(one: make(one: Self.jpeg(), "x,png,strip-copyright"), "x,\(source)")
         #expect(try Raster(make(one: tagged, "20x,png")).difference(to: Raster(make(one: plain, "20x,png"))) == 0)
         #expect(try make(one: tagged, "x,\(source.prefix { $0 != "," })") != tagged)
     }
 
-    @Test func thePacketOfAJPEGXLStays() throws {
+    @Test func theXMPPacketOfAJPEGXLIsKept() throws {
         let packet = Array("<x:xmpmeta xmlns:x='adobe:ns:meta/'><!-- who took it --></x:xmpmeta>".utf8)
         let tagged = try make(one: Self.jpeg(), "x,jxl")
         let file = tagged + TestImages.big(8 + packet.count, 4) + Array("xml ".utf8) + packet
@@ -68,12 +68,12 @@ struct MetadataSourceTests {
         }
     }
 
-    @Test func aTIFFWithoutTagsIsPassedOn() throws {
+    @Test func aTIFFWithoutTagsIsPassedThrough() throws {
         let tiff = try make(one: TestImages.png(40, 30), "x,tiff")
         #expect(try make(one: tiff, "x,tiff") == tiff)
     }
 
-    @Test func blocksAreFoundBehindWhatSaysWhereTheyBegin() throws {
+    @Test func exifBlocksAreFoundBehindTheirPrefixes() throws {
         let exif = EXIF(camera: "Box", artist: "Ann", copyright: "Ann").bytes
         let name = Array("Exif\0\0".utf8)
         for prefix in [[], name, [0, 0, 0, 0], [0, 0, 0, 6] + name] {
@@ -83,7 +83,7 @@ struct MetadataSourceTests {
         #expect((name + name + exif).withUnsafeBytes { ExifBlock($0) { _ in true } } == nil)
     }
 
-    @Test func textsOfAPNGThatSayWhoseItIsAreStripped() throws {
+    @Test func stripCopyrightRemovesArtistTextsOfAPNG() throws {
         let png = TestImages.png(40, 30)
         let texts = [("Artist", "Ann One"), ("Author", "Ann Two"), ("COPYRIGHT", "Ann Three"), ("Software", "Brush 4")]
         let chunks = texts.flatMap { TestImages.pngChunk("tEXt", Array("\($0.0)\0\($0.1)".utf8)) }

@@ -15,7 +15,7 @@ struct PNGSuiteTests {
         }
     }
 
-    @Test func allThatAreValidHaveTheirSizesAndPixels() throws {
+    @Test func validFilesHaveTheirSizesAndPixels() throws {
         let files = Self.files(corrupt: false)
         #expect(files.count == 161)
         for file in files {
@@ -45,7 +45,7 @@ struct PNGSuiteTests {
     }
 
     /// The same data as the first frame of an animation, in IDAT, and as the second, in fdAT.
-    @Test func allThatAreValidAreDecodedAlikeAsFramesOfAnAnimation() throws {
+    @Test func validFilesHaveTheSamePixelsAsFramesOfAnAnimation() throws {
         for file in Self.files(corrupt: false) {
             let name = file.lastComponent?.string ?? ""
             let bytes = try Corpus.bytes(file)

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Placeholders on their way through a transform: of what a picture looks like, not of how it is stored.
+/// Placeholders from a transform: they depend on a picture's look, not on its format and size.
 @Suite(.timeLimit(.minutes(15))) struct PlaceholderTests {
     private func placeholders(_ source: [UInt8], _ spec: String = "300x,enlarge,png") throws -> Placeholders {
         try #require(try make(source, "v=\(spec)").report.facts.placeholders)
@@ -14,14 +14,14 @@ import Testing
         try placeholders(source, spec).perceptualHash.map { PerceptualHash(bits: UInt64(bitPattern: $0)) }
     }
 
-    @Test func aPictureWithoutVariantsIsToldOfToo() throws {
+    @Test func aPictureWithoutVariantsHasPlaceholdersToo() throws {
         #expect(try facts(TestImages.png(20, 10)).placeholders == nil)
         let told = try make(TestImages.png(20, 10), "").report.facts.placeholders
         #expect(try told == placeholders(TestImages.png(20, 10), "20x,png"))
     }
 
     @Test(arguments: ["80x,jpeg,q40", "200x,webp,q60", "600x,enlarge,jpeg,q90", "320x240,fill,png", "100x,avif,q50"])
-    func copiesOfAPictureAreNear(spec: String) throws {
+    func hashesOfCopiesAreNear(spec: String) throws {
         for number in 1...6 {
             let scene = Scene.png(number)
             let original = try #require(try hash(scene))
@@ -30,15 +30,15 @@ import Testing
         }
     }
 
-    @Test func differentPicturesAreFar() throws {
+    @Test func hashesOfDifferentPicturesAreFar() throws {
         let hashes = try (1...12).map { try #require(try hash(Scene.png($0))) }
         for (index, hash) in hashes.enumerated() {
             for other in hashes[..<index] { #expect(hash.distance(to: other) > 15) }
         }
     }
 
-    /// The size that was decoded depends on the variants of a job; what is told must not.
-    @Test func theVariantsHardlyMatter() throws {
+    /// The decoded size depends on the variants of a job; the placeholders must not.
+    @Test func theHashHardlyDependsOnTheVariants() throws {
         let scene = try make(one: Scene.png(3), "1600x,enlarge,jpeg")
         let large = try #require(try hash(scene, "1200x,png"))
         for spec in ["16x", "40x30,cover", "200x50,fill"] {
@@ -46,19 +46,19 @@ import Testing
         }
     }
 
-    @Test func oneDecodedForTwoShapesKeepsItsOwn() throws {
+    @Test func placeholdersKeepTheShapeOfTheSource() throws {
         let report = try make(Scene.png(2), "wide=300x20,fill,png;tall=20x200,fill,png").report
         let alone = try placeholders(Scene.png(2), "300x,png")
         #expect(report.facts.placeholders?.thumbHash.prefix(6) == alone.thumbHash.prefix(6))
     }
 
-    @Test func aPictureOfOneColourHasThatAndNoHash() throws {
+    @Test func aPictureOfOneColourHasADominantColourAndNoHash() throws {
         let plain = try placeholders(TestImages.png(40, 30, pixel: TestImages.solid((10, 200, 30, 255))))
         #expect(plain.dominantColour == "#0ac81e")
         #expect(plain.perceptualHash == nil)
     }
 
-    @Test func aSinglePixelIsEnough() throws {
+    @Test func aSinglePixelHasPlaceholders() throws {
         let dot = try placeholders(TestImages.png(1, 1, pixel: TestImages.solid((255, 0, 0, 255))), "4x4,fill,enlarge")
         #expect(dot.dominantColour == "#ff0000")
         #expect(dot.blurHash.count == 28)
@@ -66,11 +66,11 @@ import Testing
     }
 
     @Test(arguments: [(1, 900), (900, 1), (3, 200)])
-    func anExtremeShapeIsNoProblem(width: Int, height: Int) throws {
+    func aPictureOfAnExtremeShapeHasPlaceholders(width: Int, height: Int) throws {
         #expect(try placeholders(TestImages.png(width, height), "20x20,fill,enlarge").blurHash.count == 28)
     }
 
-    @Test func transparencyIsNoColour() throws {
+    @Test func transparentPixelsDoNotCountForTheDominantColour() throws {
         let half = TestImages.png(40, 40, kind: .rgba) { x, _ in x < 30 ? (255, 0, 0, 0) : (0, 0, 255, 255) }
         #expect(try placeholders(half, "40x,png").dominantColour == "#0000ff")
         let empty = TestImages.png(40, 40, kind: .rgba, pixel: TestImages.solid((9, 9, 9, 0)))
@@ -79,7 +79,7 @@ import Testing
         #expect(told.perceptualHash == nil)
     }
 
-    @Test func aTransparentPictureIsLikeItsCopyOnWhite() throws {
+    @Test func aTransparentPictureHasTheHashOfItsCopyOnWhite() throws {
         let picture = TestImages.png(64, 64, kind: .rgba) { x, y in
             (x - 20) * (x - 20) + (y - 40) * (y - 40) < 300 ? (200, UInt8(3 * x), 0, 255) : (0, 0, 0, 0)
         }

@@ -3,7 +3,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// The algorithms by themselves, against what others' programs make of the same pixels.
+/// The algorithms alone, compared with other programs.
 @Suite(.timeLimit(.minutes(15))) struct PlaceholderVectorTests {
     /// A pattern without symmetries, so that no channel, axis or sign can be mistaken for another.
     private static func pattern(_ width: Int, _ height: Int, hasAlpha: Bool = false) -> Miniature {
@@ -31,7 +31,7 @@ import Testing
         (32, 24, 4, 3, "LGHU%-vMj,xSq]U{SJR+L%ixO;nn"), (7, 5, 3, 2, "BhHG-+1]JR,DJmsU"), (16, 16, 1, 1, "00G[D~"),
         (1, 1, 4, 3, "L00000fQfQfQfQfQfQfQfQfQfQfQ"),
     ])
-    func blurHashesAreTheReferences(width: Int, height: Int, columns: Int, rows: Int, text: String) {
+    func blurHashesEqualTheReferences(width: Int, height: Int, columns: Int, rows: Int, text: String) {
         #expect(BlurHash(of: Self.pattern(width, height), columns: columns, rows: rows).text == text)
     }
 
@@ -41,34 +41,34 @@ import Testing
         (1, 1, false, "AAgCBwAAAAAAAAAAAAAAAAAAAAAAAAAA"), (100, 100, false, "H/gBBwBSADdURpRWRkN1NFRXw/u3f9cG"),
         (9, 9, true, "EqmGFQgnB7mhuJdneA8uqZBnA2o3ineJhw=="),
     ])
-    func thumbHashesAreTheReferences(width: Int, height: Int, hasAlpha: Bool, text: String) {
+    func thumbHashesEqualTheReferences(width: Int, height: Int, hasAlpha: Bool, text: String) {
         #expect(ThumbHash(of: Self.pattern(width, height, hasAlpha: hasAlpha)).base64 == text)
     }
 
-    /// Made by the same. (Most of its ThumbHash lies between two steps, where the last bit of a sum decides.)
-    @Test func aSmoothBlurHashIsTheReferences() {
+    /// Made by the same programs. (Most of this ThumbHash lies between two steps, where the last bit of a sum decides.)
+    @Test func hashesOfAGradientEqualTheReferences() {
         #expect(BlurHash(of: Self.gradient, columns: 4, rows: 3).text == "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj")
         #expect(ThumbHash(of: Self.gradient).base64.hasPrefix("3wcKPZqA"))
     }
 
-    @Test func aPatternIsHalfAboveItsMedian() throws {
+    @Test func halfOfTheBitsOfAPerceptualHashAreSet() throws {
         let hash = try #require(PerceptualHash(of: Self.pattern(32, 32)))
         #expect(hash.bits.nonzeroBitCount == 32)
         #expect(UInt64(bitPattern: hash.signed) == hash.bits)
     }
 
-    @Test func theFullestCellWinsAndItsMeanIsShown() throws {
+    @Test func theDominantColourIsTheMeanOfTheFullestCell() throws {
         let bytes: [UInt8] = [10, 10, 10, 255, 20, 20, 20, 255, 250, 0, 0, 255, 0, 250, 0, 255]
         #expect(DominantColour(of: Miniature(width: 2, height: 2, bytes: bytes))?.hex == "#0f0f0f")
     }
 
-    @Test func pixelsCountAsMuchAsTheyAreOpaque() throws {
+    @Test func pixelsOfTheDominantColourAreWeightedByAlpha() throws {
         let bytes: [UInt8] = [255, 0, 0, 90, 255, 0, 0, 90, 0, 0, 255, 255]
         #expect(DominantColour(of: Miniature(width: 3, height: 1, bytes: bytes))?.hex == "#0000ff")
         #expect(DominantColour(of: Miniature(width: 1, height: 1, bytes: [255, 0, 0, 0])) == nil)
     }
 
-    @Test func samplesAreMeansWeighedByAlpha() {
+    @Test func samplesAreMeansWeightedByAlpha() {
         let pixels: [UInt8] = [200, 100, 0, 255, 0, 0, 0, 0]
         let mean = pixels.withUnsafeBytes {
             Miniature(sampling: $0, of: PixelSize(width: 2, height: 1), channels: 4, width: 1, height: 1)

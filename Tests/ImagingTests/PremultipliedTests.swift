@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// AVIFs whose colours are stored multiplied with their alpha, as `avifenc --premultiply` writes them.
+/// AVIFs with premultiplied alpha, as `avifenc --premultiply` writes them.
 @Suite(.timeLimit(.minutes(15)))
 struct PremultipliedTests {
     /// Eight columns of alpha 0 to 255, and eight rows of (200, 100 + 8y, 30); with XMP.
@@ -42,7 +42,7 @@ struct PremultipliedTests {
 
     private static let alphas = [0, 3, 40, 85, 128, 170, 220, 255]
 
-    @Test(arguments: [bytes, deep]) func coloursAreThoseBeforeTheMultiplication(source: [UInt8]) throws {
+    @Test(arguments: [bytes, deep]) func premultipliedColoursAreUnmultiplied(source: [UInt8]) throws {
         #expect(try facts(source).hasAlpha)
         let raster = try Raster(make(one: source, "x,png"))
         for (x, alpha) in Self.alphas.enumerated() {
@@ -58,14 +58,14 @@ struct PremultipliedTests {
         #expect(isNear(Array(small[3, 1].prefix(3)), [200, 120, 30], within: 4), "\(small[3, 1])")
     }
 
-    @Test func metadataStay() throws {
+    @Test func metadataOfAPremultipliedAVIFAreKept() throws {
         let kept = try make(one: Self.bytes, "x,webp,lossless,keep-metadata")
         #expect(kept.contains(Array("<x:xmpmeta xmlns".utf8)))
         #expect(try isNear(Array(Raster(kept)[4, 3].prefix(3)), [200, 124, 30], within: 4))
     }
 
-    /// The reference goes from the picture to the item that is its alpha; any other is none.
-    @Test func onlyTheAlphaOfThePictureCounts() throws {
+    /// The reference must go from the picture to its alpha item.
+    @Test func onlyAReferenceToThePicturesAlphaMeansPremultiplied() throws {
         func isPremultiplied(_ file: [UInt8]) -> Bool {
             file.withUnsafeBytes { HEIFReferences(ByteReader($0)).isPremultiplied }
         }

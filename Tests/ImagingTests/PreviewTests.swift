@@ -29,7 +29,7 @@ struct PreviewTests {
         }
     }
 
-    @Test func aProgressiveJPEGIsSeenWholeFromItsFirstScanOn() throws {
+    @Test func aProgressiveJPEGHasAWholePreviewFromItsFirstScanOn() throws {
         let file = try make(one: Self.photograph, "x,jpeg,progressive,q90")
         let whole = try Raster(file)
         var differences: [Double] = []
@@ -64,7 +64,7 @@ struct PreviewTests {
         #expect(rows == rows.sorted() && Set(rows).count == 3 && rows[0] >= 16 && rows[2] < 160)
     }
 
-    @Test func anInterlacedPNGIsSeenWholeFromItsFirstPassOn() throws {
+    @Test func anInterlacedPNGHasAWholePreviewFromItsFirstPassOn() throws {
         let file = try make(one: Self.photograph, "x,png,progressive")
         let whole = try Raster(file)
         var differences: [Double] = []
@@ -79,7 +79,7 @@ struct PreviewTests {
         #expect(first.report.rows % 8 == 0 && first.report.rows < 160)
     }
 
-    @Test func anInterlacedGIFIsSeenWholeFromItsFirstPassOn() throws {
+    @Test func anInterlacedGIFHasAWholePreviewFromItsFirstPassOn() throws {
         var gif = TestGIF(width: 64, height: 64, loopCount: nil)
         gif.frames = [TestGIF.Frame(64, 64, seed: 1)]
         gif.frames[0].isInterlaced = true
@@ -88,7 +88,7 @@ struct PreviewTests {
         #expect(look.report.rows == 64 && look.picture?.size == "64x64")
     }
 
-    @Test func anAnimationShowsItsFirstFrame() throws {
+    @Test func thePreviewOfAnAnimationIsItsFirstFrame() throws {
         var gif = TestGIF(width: 60, height: 40, loopCount: 0)
         gif.frames = (0..<4).map { TestGIF.Frame(60, 40, seed: $0) }
         for file in try [gif.bytes, make(one: gif.bytes, "60x,png")] {
@@ -98,7 +98,7 @@ struct PreviewTests {
     }
 
     @Test(arguments: ["x,webp,q90", "x,webp,lossless"])
-    func aWebPShowsItsCompleteRows(spec: String) throws {
+    func thePreviewOfAWebPHasItsCompleteRows(spec: String) throws {
         let file = try make(one: Self.photograph, spec)
         let whole = try Raster(file)
         let look = try #require(try look(file.prefix(file.count * 2 / 3)))
@@ -109,20 +109,20 @@ struct PreviewTests {
         #expect(isNear(picture[100, last], whole[100, last], within: 40))
     }
 
-    @Test func whereNothingIsKnownThereIsNoPreview() throws {
+    @Test func anIncompleteHeaderHasNoPreview() throws {
         #expect(try look(Array("GIF8".utf8)) == nil)
         #expect(try look([]) == nil)
         #expect(try look(Array("<html>".utf8)) == nil)
     }
 
-    @Test func anyPrefixOfAnyFormatIsHarmless() throws {
+    @Test func noPrefixOfAnyFormatFails() throws {
         for format in ["jpeg,progressive", "webp", "webp,lossless", "png", "gif", "avif"] {
             let file = try make(one: Self.photograph, "60x,\(format)")
             for count in stride(from: 0, to: file.count, by: 41) { _ = try look(file.prefix(count)) }
         }
     }
 
-    @Test func aLargeOneIsScaledAndTooLargeIsRefused() throws {
+    @Test func aLargePreviewIsScaledAndATooLargePictureIsRefused() throws {
         let large = TestImages.png(1_300, 650) { x, y in (UInt8(x % 256), UInt8(y % 256), 0, 255) }
         let file = try make(one: large, "x,jpeg,progressive,q60")
         let look = try #require(try look(file.dropLast(2)))

@@ -38,7 +38,7 @@ struct QOITests {
 
     private static let file = TestImages.qoi(60, 40, picture)
 
-    @Test func pixelsComeBackAsTheyWere() throws {
+    @Test func pixelsAreReadUnchanged() throws {
         #expect(try Self.pixels(Self.file) == Self.picture)
         let facts = try facts(Self.file)
         #expect(facts.format == .qoi && facts.width == 60 && facts.height == 40 && facts.hasAlpha)
@@ -85,7 +85,7 @@ struct QOITests {
         #expect(try Self.pixels(Array(Self.file.dropLast(8))) == Self.picture)
     }
 
-    @Test func theBeginningOfADamagedFileIsTakenWhereAsked() throws {
+    @Test func theBeginningOfADamagedFileIsAcceptedWithAcceptDamaged() throws {
         let half = Array(Self.file.prefix(Self.file.count / 2))
         #expect(failure { _ = try make(half, "v=x,png") } == .truncated)
         let made = try make(half, "v=x,png", tolerance: DecodeTolerance(acceptsDamage: true))
@@ -95,25 +95,25 @@ struct QOITests {
     }
 
     @Test(arguments: [(0xFFFF_FFFF, 0xFFFF_FFFF), (0xFFFF_FFFF, 1), (65_536, 65_536), (20_000, 20_000)])
-    func aHugeSizeIsRefusedBeforeAnythingIsAllocated(width: Int, height: Int) {
+    func aHugeSizeIsRefusedBeforeMemoryIsAllocated(width: Int, height: Int) {
         let file = TestImages.qoi(width, height, [])
         #expect(failure { _ = try facts(file) } == .tooManyPixels)
         #expect(failure { _ = try Self.pixels(file, takesBeginning: true) } == .tooManyPixels)
     }
 
-    @Test func decodersThatHoldTooMuchAreRefused() throws {
+    @Test func aPictureBeyondTheDecodersMemoryIsRefused() throws {
         let file = TestImages.qoi(9_000, 10_000, [[1, 2, 3, 4]])
         #expect(failure { _ = try facts(file) } == .tooManyPixels)
         try withFile(file) { #expect(DecoderEstimate(limits: ImageLimits()).bytes($0) > 720 << 20) }
     }
 
-    @Test func aSizeOfNothingIsBroken() {
+    @Test func aSizeOfZeroIsABadImage() {
         for (width, height) in [(0, 3), (3, 0), (0, 0)] {
             #expect(failure { _ = try facts(TestImages.qoi(width, height, [])) } == .badImage)
         }
     }
 
-    @Test func itsFirstBytesAreRecognised() {
+    @Test func theSignatureOfQOIIsRecognised() {
         let limits = HeaderInspector(limits: ImageLimits())
         for count in 1..<14 {
             let verdict = Self.file.prefix(count).withUnsafeBytes { limits.inspect($0) }
@@ -126,8 +126,8 @@ struct QOITests {
         #expect(failure { _ = try facts(text) } == .notAnImage)
     }
 
-    /// Reading out of bounds would trap.
-    @Test func mutatedFilesAreJudgedAndNeverCrash() {
+    /// A read out of bounds would trap.
+    @Test func mutatedFilesNeverTrap() {
         var random = SeededGenerator(seed: 7)
         let limits = ImageLimits(pixels: 10_000)
         for _ in 0..<4_000 {

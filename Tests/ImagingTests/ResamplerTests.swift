@@ -19,7 +19,7 @@ struct FilterTableTests {
     }
 
     @Test(arguments: lengths)
-    func windowsLieInTheLineAndNeverGoBack(from: Int, to: Int) {
+    func filterWindowsLieInTheLineAndNeverGoBack(from: Int, to: Int) {
         let windows = FilterTable(from: from, to: to).windows
         #expect(windows.allSatisfy { $0.start >= 0 && $0.end <= from && $0.count >= 1 })
         #expect(zip(windows, windows.dropFirst()).allSatisfy { $0.start <= $1.start && $0.end <= $1.end })
@@ -42,7 +42,7 @@ struct FilterTableTests {
         #expect(FilterTable(from: from, to: to).overlap <= 7)
     }
 
-    @Test func aScaleOfOneCopies() {
+    @Test func aScaleOfOneCopiesThePixels() {
         let table = FilterTable(from: 9, to: 9)
         #expect(table.windows.map(\.start) == Array(0..<9))
         #expect(table.windows.allSatisfy { $0.count == 1 })
@@ -82,7 +82,7 @@ struct ResamplerTests {
     ]
 
     @Test(arguments: sizes, [1, 2, 3, 4])
-    func aPlainPictureStaysPlain(sizes: (PixelSize, PixelSize), channels: Int) {
+    func aPictureOfOneColourKeepsItsColour(sizes: (PixelSize, PixelSize), channels: Int) {
         let colour: [UInt8] = [255, 0, 97, 181]
         let picture = (0..<sizes.0.pixels).flatMap { _ in colour[..<channels] }
         let small = shrunk(picture, sizes.0, to: sizes.1, PixelLayout(channels: channels, hasAlpha: false))
@@ -90,14 +90,14 @@ struct ResamplerTests {
     }
 
     @Test(arguments: [1, 2, 3, 4])
-    func theSameSizeIsTheSamePicture(channels: Int) {
+    func theSameSizeKeepsThePixels(channels: Int) {
         var random = SeededGenerator(seed: 7)
         let size = PixelSize(width: 31, height: 17)
         let picture = (0..<size.pixels * channels).map { _ in UInt8.random(in: 0...255, using: &random) }
         #expect(shrunk(picture, size, to: size, PixelLayout(channels: channels, hasAlpha: false)) == picture)
     }
 
-    @Test func transparentPixelsGiveNoColour() {
+    @Test func transparentPixelsAddNoColour() {
         // Left half opaque red, right half transparent green.
         let row: [UInt8] = (0..<32).flatMap { $0 < 16 ? [255, 0, 0, 255] : [0, 255, 0, 0] }
         let size = PixelSize(width: 32, height: 8)
@@ -110,10 +110,10 @@ struct ResamplerTests {
         #expect(small[35] == 0)
     }
 
-    /// libvips weighs in whole numbers and rounds between the passes, so single steps may differ. (Beyond a shrink of
+    /// libvips uses integer weights and rounds between the passes, so single steps may differ. (Beyond a shrink of
     /// four it takes a box filter first, and is no measure any more.)
     @Test(arguments: [(640, 480), (401, 250), (799, 599), (800, 300), (250, 600), (320, 240)])
-    func pixelsAreThoseOfLibvips(width: Int, height: Int) throws {
+    func pixelsAreNearToThoseOfLibvips(width: Int, height: Int) throws {
         try ImagingRuntime.start()
         // Fine and coarse texture together, in three different channels.
         let source = TestImages.png(800, 600) { x, y in

@@ -14,11 +14,11 @@ struct RuntimeTests {
         #expect(formats.encode == VariantSpec.Output.allCases.map(\.imageFormat))
     }
 
-    @Test func startingAgainIsNothing() throws {
+    @Test func startingTheRuntimeAgainChangesNothing() throws {
         for _ in 0..<3 { try ImagingRuntime.start() }
     }
 
-    @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
+    @Test func theCoderVersionNamesTheEncodersLibraries() {
         let version = ImagingRuntime.coderVersion
         #expect(version.hasPrefix("vips 8.") && version.hasSuffix("pipeline 13"))
         #expect([" webp ", " avif ", " aom ", " jxl "].allSatisfy(version.contains))

@@ -6,7 +6,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Samples that are no bytes of sRGB: what they mean, and that nothing comes out black or white for want of knowing it.
+/// Samples other than 8-bit sRGB, such as floats and wide integers.
 @Suite(.timeLimit(.minutes(15)))
 struct SampleTests {
     /// A picture of eight by eight equal pixels.
@@ -37,15 +37,15 @@ struct SampleTests {
             ([128, 64, 200], 2, [128, 64, 200]),
             ([0.215861, 0.05, 0.6, 0.5], 2, [128, 63, 203, 128]), ([0.25, 0.5], 1, [64, 128]),
         ] as [([Float], Int, [Int])])
-    func fractionsAreColours(values: [Float], photometric: Int, expected: [Int]) throws {
+    func floatSamplesAreReadAsColours(values: [Float], photometric: Int, expected: [Int]) throws {
         let source = fractions(values, photometric: photometric)
         #expect(isNear(try pixel(source), expected, within: 1))
         #expect(isNear(try pixel(source, "4x,png,sharpen"), expected, within: 1))
         #expect(try facts(source).hasAlpha == [2, 4].contains(values.count))
     }
 
-    /// What is brighter than white is white, and turns nothing around it dark.
-    @Test func highlightsAreCutOff() throws {
+    /// Samples brighter than white become white and do not darken their neighbours.
+    @Test func highlightsAreClipped() throws {
         let samples = (0..<64).flatMap { Array(repeating: Float($0 % 8 < 6 ? 0.05 : 3), count: 3) }
         let source = TestImages.tiff(
             8, 8, samples: Self.bytes(samples), channels: 3, bits: 32, format: 3, photometric: 2)
@@ -53,7 +53,7 @@ struct SampleTests {
         #expect(isNear(raster[1, 1], [63, 63, 63], within: 1) && isNear(raster[7, 1], [255, 255, 255], within: 0))
     }
 
-    @Test func fractionsGoByTheirProfile() throws {
+    @Test func floatSamplesAreConvertedByTheirProfile() throws {
         let profile = TestImages.profile(
             primaries: [[0.4361, 0.2225, 0.0139], [0.3851, 0.7169, 0.0971], [0.1431, 0.0606, 0.7141]],
             curve: { $0 * $0 })
@@ -65,7 +65,7 @@ struct SampleTests {
         #expect(kept.contains(Array("iCCP".utf8)))
     }
 
-    @Test func wideNumbersAreScaled() throws {
+    @Test func wideIntegerSamplesAreScaled() throws {
         let wide = picture(Self.bytes([UInt32.max / 4 * 3]), channels: 1, bits: 32, format: 1, photometric: 1)
         #expect(isNear(try pixel(wide), [191], within: 1))
         let colours: [UInt16] = [65_535, 32_768, 0]
@@ -84,7 +84,7 @@ struct SampleTests {
 
     /// Half of the lightness, a little red: CIELAB counts from white of D50 to black, so the numbers are those of tables.
     @Test(arguments: [[], Array("Lab profile of no use".utf8)])
-    func labIsConverted(profile: [UInt8]) throws {
+    func cielabIsConverted(profile: [UInt8]) throws {
         let source = picture([128, 40, 0], channels: 3, bits: 8, format: 1, photometric: 8, profile: profile)
         #expect(isNear(try pixel(source), [180, 91, 119], within: 6))
         #expect(isNear(try pixel(source, "4x,png"), [180, 91, 119], within: 6))
@@ -94,7 +94,7 @@ struct SampleTests {
         #expect(isNear(try Raster(kept)[1, 1], [180, 91, 119], within: 6))
     }
 
-    @Test func fractionsOfJPEGXL() throws {
+    @Test func floatSamplesOfJPEGXLAreReadAsColours() throws {
         let colours = try #require(
             Data(
                 base64Encoded:
@@ -104,7 +104,7 @@ struct SampleTests {
         #expect(isNear(try pixel([UInt8](colours), "4x,png"), [128, 63, 203], within: 2))
     }
 
-    @Test func curvesRound() throws {
+    @Test func effectsRoundTheirCurves() throws {
         let ramp = TestImages.png(256, 1, kind: .grey) { x, _ in (UInt8(x), UInt8(x), UInt8(x), 255) }
         for (effect, law) in [
             ("gamma:2", { 255 * ($0 / 255).squareRoot() }), ("gamma:0.5", { $0 * $0 / 255 }),
@@ -120,7 +120,7 @@ struct SampleTests {
     }
 }
 
-/// libvips delivers the last frame of an animated JPEG XL; a still is made of the first.
+/// libvips delivers the last frame of an animated JPEG XL, and a still is made of the first.
 @Suite(.timeLimit(.minutes(15)))
 struct AnimatedJXLTests {
     /// Red, green and blue, 16×12 pixels each, as cjxl writes them.
@@ -130,7 +130,7 @@ struct AnimatedJXLTests {
                 "/wpYMEEAFhSXBAgIoAIAAGgASxiLFQDUijEYpwtIANBK0QDASODfD0uD9gcICKACAABcAEsYixUAHBhjcPAuIAFA4T6P"
                 + "iz9AUb85CAigQgAARABLGIsVgF3W/wISAEiQ1J34Aw==") ?? Data())
 
-    @Test func theFirstFrameIsTaken() throws {
+    @Test func aStillOfAnAnimatedJPEGXLIsItsFirstFrame() throws {
         #expect(try facts(Self.flags).frames == 3)
         let made = try make(
             Self.flags,
@@ -140,7 +140,7 @@ struct AnimatedJXLTests {
         #expect(placeholders.dominantColour == "#ff0000")
     }
 
-    @Test func aCutFileIsNotDone() throws {
+    @Test func aCutAnimatedJPEGXLIsTruncated() throws {
         for end in 0..<Self.flags.count {
             let code = failure { _ = try make(Array(Self.flags.prefix(end)), "a=8x,png") }
             #expect(code == (end == 0 ? .badImage : .truncated), "\(end)")

@@ -4,7 +4,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// A cut file ends early wherever it is cut; a whole one doesn't, whatever follows it.
+/// A file that is cut anywhere ends early; a whole file doesn't, even with bytes behind it.
 @Suite(.timeLimit(.minutes(15)))
 struct StructureTests {
     private static let images: [(ImageFormat, [UInt8])] =
@@ -15,7 +15,7 @@ struct StructureTests {
         ]
 
     @Test(arguments: images)
-    func aWholeFileIsWhole(format: ImageFormat, bytes: [UInt8]) {
+    func aWholeFileDoesNotEndEarly(format: ImageFormat, bytes: [UInt8]) {
         #expect(!bytes.withUnsafeBytes { format.definition.endsEarly(ByteReader($0)) })
     }
 
@@ -27,7 +27,7 @@ struct StructureTests {
         }
     }
 
-    /// Boxes that hold pictures: with one of them a broken file is whole; a file that has none is cut.
+    /// A file with a box of pictures is whole; a file without such a box is cut.
     @Test(arguments: [("mdat", true), ("jxlc", true), ("jxlp", true), ("free", false)])
     func boxesWithPicturesDecideWhetherAFileIsWhole(name: String, isWhole: Bool) {
         let file = Self.box("ftyp", Array("heic".utf8) + [0, 0, 0, 0]) + Self.box(name, [1, 2, 3])
@@ -36,7 +36,7 @@ struct StructureTests {
     }
 
     @Test(arguments: [("idat", true), ("iloc", false)])
-    func picturesBesideTheirDescriptions(name: String, isWhole: Bool) {
+    func aMetaBoxWithPictureDataIsWhole(name: String, isWhole: Bool) {
         let meta = Self.box("meta", [0, 0, 0, 0] + Self.box("hdlr", [0, 0, 0, 0]) + Self.box(name, [1, 2, 3]))
         #expect(meta.withUnsafeBytes { Boxes.endEarly(ByteReader($0)) } == !isWhole)
     }
@@ -45,7 +45,7 @@ struct StructureTests {
         [0, 0, 0, UInt8(8 + content.count)] + Array(name.utf8) + content
     }
 
-    @Test func theEndOfAThumbnailIsNotTheImages() {
+    @Test func theEndMarkOfAThumbnailDoesNotEndTheImage() {
         let thumbnail: [UInt8] = [0xFF, 0xE1, 0, 8, 0xFF, 0xD8, 0, 0, 0xFF, 0xD9]
         let jpeg: [UInt8] = [0xFF, 0xD8] + thumbnail + [0xFF, 0xDA, 0, 4, 0, 0, 1, 2, 3]
         #expect(jpeg.withUnsafeBytes { JPEGFormat().endsEarly(ByteReader($0)) })

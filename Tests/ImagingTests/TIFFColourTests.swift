@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// TIFFs whose samples stand for something else than red, green and blue.
+/// TIFFs whose samples are not red, green and blue.
 @Suite(.timeLimit(.minutes(15)))
 struct TIFFColourTests {
     private typealias Tags = [(tag: Int, type: Int, values: [Int])]
@@ -30,7 +30,7 @@ struct TIFFColourTests {
             ([76, 85, 255], [254, 0, 0]), ([0, 128, 128], [0, 0, 0]), ([255, 128, 128], [255, 255, 255]),
             ([124, 75, 182], [200, 104, 30]), ([29, 255, 107], [0, 0, 254]),
         ] as [([UInt8], [Int])], [false, true])
-    func lumaAndDifferencesBecomeColours(stored: (pixel: [UInt8], expected: [Int]), bigEndian: Bool) throws {
+    func yCbCrIsConverted(stored: (pixel: [UInt8], expected: [Int]), bigEndian: Bool) throws {
         let source = Self.picture(stored.pixel, tags: Self.whole, bigEndian: bigEndian)
         for spec in ["8x,png", "4x,png", "16x,png", "8x,png,keep-metadata", "8x,png,keep-profile"] {
             let seen = try pixel(source, spec)
@@ -39,15 +39,15 @@ struct TIFFColourTests {
         #expect(try !facts(source).hasAlpha)
     }
 
-    @Test(arguments: [false, true]) func sixteenBitsAreConvertedToo(bigEndian: Bool) throws {
+    @Test(arguments: [false, true]) func yCbCrOfSixteenBitsIsConverted(bigEndian: Bool) throws {
         let numbers = [19_532, 32_768, 58_368]
         let bytes = numbers.flatMap { bigEndian ? TestImages.big($0, 2) : TestImages.little($0, 2) }
         let source = Self.picture(bytes, bits: 16, tags: Self.whole, bigEndian: bigEndian)
         #expect(isNear(try pixel(source), [216, 5, 76], within: 1))
     }
 
-    /// libtiff delivers the planes in another order than they lie.
-    @Test func planesAreRefused() {
+    /// libtiff delivers the planes in another order than that of the file.
+    @Test func yCbCrInPlanesIsRefused() {
         let samples = [76, 85, 255].flatMap { [UInt8](repeating: $0, count: 64) }
         let tags: Tags = [(273, 4, [8, 72, 136]), (279, 4, [64, 64, 64]), (284, 3, [2])]
         let source = TestImages.tiff(8, 8, samples: samples, channels: 3, photometric: 6, tags: Self.whole + tags)
@@ -56,7 +56,7 @@ struct TIFFColourTests {
         #expect(failure { _ = try make(alpha, "a=8x,png") } == .badImage)
     }
 
-    @Test func itsOwnNumbersCount() throws {
+    @Test func theCoefficientsAndLevelsOfTheFileAreUsed() throws {
         let modern: Tags = [(529, 5, [2_126, 10_000, 7_152, 10_000, 722, 10_000])]
         #expect(isNear(try pixel(Self.picture([76, 128, 228], tags: Self.whole + modern)), [233, 29, 76], within: 1))
         let levels: Tags = [(532, 5, [16, 1, 235, 1, 128, 1, 240, 1, 128, 1, 240, 1])]
@@ -78,7 +78,7 @@ struct TIFFColourTests {
     }
 
     @Test(arguments: [4, 7, 9, 10, 32_803, 32_844, 32_845, 34_892, 51_177])
-    func otherColoursAreRefused(photometric: Int) {
+    func otherColourSpacesAreRefused(photometric: Int) {
         for pixel in [[100], [100, 40, 10], [100, 40, 10, 200]] as [[UInt8]] {
             let source = Self.picture(pixel, photometric: photometric)
             for specs in ["", "a=8x,png", "a=x,tiff"] {
@@ -87,7 +87,7 @@ struct TIFFColourTests {
         }
     }
 
-    @Test func onlyFourInksAreCMYK() throws {
+    @Test func separatedColoursOtherThanCMYKAreRefused() throws {
         let cmyk = Self.picture([0, 255, 255, 0], photometric: 5)
         #expect(try pixel(cmyk)[0] > 150)
         let refused = [
@@ -97,7 +97,7 @@ struct TIFFColourTests {
         for source in refused { #expect(failure { _ = try make(source, "a=8x,png") } == .badImage) }
     }
 
-    @Test func theReasonIsTold() throws {
+    @Test func theFailureOfAColourSpaceHasTheReason() throws {
         do {
             _ = try make(Self.picture([100], photometric: 32_803), "")
             Issue.record("It passed.")

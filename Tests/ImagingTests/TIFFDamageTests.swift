@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Deflated TIFFs with wrong bytes, of which libtiff notices only what can't be unpacked.
+/// Deflated TIFFs with wrong bytes, which libtiff notices only if inflating fails.
 @Suite(.timeLimit(.minutes(15)))
 struct TIFFDamageTests {
     private static let specs = ["", "a=x,png", "a=40x,jpeg b=16x,webp", "a=x,tiff", "a=x,png,keep-profile"]
@@ -34,14 +34,15 @@ struct TIFFDamageTests {
             ])
     }
 
-    @Test func wholeFilesPass() throws {
+    @Test func wholeFilesAreAccepted() throws {
         for bytes in [try Self.strips(), Self.tile(), Self.tile(compression: 32_946)] {
             for specs in Self.specs { #expect(Self.code(bytes, specs) == nil, "'\(specs)'") }
         }
     }
 
-    @Test(arguments: [1, 200], [0.01, 0.2, 0.5, 0.77, 0.9]) func wrongBytesAreABadImage(count: Int, part: Double) throws
-    {
+    @Test(arguments: [1, 200], [0.01, 0.2, 0.5, 0.77, 0.9]) func wrongBytesInStripsAreABadImage(
+        count: Int, part: Double
+    ) throws {
         let whole = try Self.strips()
         let data = 8 + Int(Double(whole.count - 1_000) * part)
         // One that is zero already would be no damage.
@@ -51,7 +52,7 @@ struct TIFFDamageTests {
         for specs in Self.specs { #expect(Self.code(damaged, specs) == .badImage, "'\(specs)'") }
     }
 
-    @Test(arguments: [8, 32_946]) func soTheyAreInTiles(compression: Int) {
+    @Test(arguments: [8, 32_946]) func wrongBytesInTilesAreABadImage(compression: Int) {
         let whole = Self.tile(compression: compression)
         for place in [100, 5_000, 12_000] {
             var damaged = whole
@@ -64,8 +65,8 @@ struct TIFFDamageTests {
         #expect(Self.code(damaged, "") == .badImage)
     }
 
-    /// Numbers of the directory that can't be right end the look at it, whatever they are.
-    @Test func anyDirectoryIsRead() throws {
+    /// Invalid numbers in the directory end its check.
+    @Test func mutatedDirectoriesNeverTrap() throws {
         let whole = Self.tile()
         var random = SeededGenerator(seed: 23)
         for _ in 0..<3_000 {
@@ -83,8 +84,8 @@ struct TIFFDamageTests {
         }
     }
 
-    /// Far more than the tile has room for is no padding.
-    @Test func moreThanThereIsRoomForIsDamage() {
+    /// Data far larger than the tile are no padding.
+    @Test func moreDataThanTheTileHoldsIsABadImage() {
         let data = TestImages.zlibZeros(1 << 24)
         let file = TestImages.tiff(64, 64, samples: data, channels: 3, photometric: 2, tags: [(259, 3, [8])])
         #expect(Self.code(file, "a=x,png") == .badImage)

@@ -37,11 +37,11 @@ struct FormatTests {
         (ImageFormat.jpeg, ImageFormat.jpeg), (.png, .png), (.webp, .webp), (.avif, .avif), (.gif, .jpeg),
         (.tiff, .jpeg), (.heic, .jpeg),
     ])
-    func withoutAFormatTheSourcesIsKept(from: ImageFormat, kept: ImageFormat) throws {
+    func withoutAFormatTheSourcesFormatIsKept(from: ImageFormat, kept: ImageFormat) throws {
         #expect(try make(Self.source(from), "v=8x").report.renditions.first?.format == kept)
     }
 
-    @Test func onlyTheFirstFrameIsUsedAndAllAreCounted() throws {
+    @Test func aStillIsMadeOfTheFirstFrameAndAllFramesAreCounted() throws {
         let gif = TestImages.gif(20, 10, frames: [200, 10])
         #expect(try facts(gif) == ImageFacts(formatName: "gif", width: 20, height: 10, frames: 2, hasAlpha: false))
         #expect(try Raster(make(one: gif, "10x,png"))[5, 2].first == 200)
@@ -54,7 +54,7 @@ struct FormatTests {
     }
 
     @Test(arguments: ["320x240", "320x240,cover", "320x240,contain", "320x240,outside", "200x200,fill", "50x50,cover"])
-    func theOutputHasThePlacementsSize(spec: String) throws {
+    func theOutputHasTheSizeOfThePlacement(spec: String) throws {
         let spec = try VariantSpec.parse("v=\(spec)")
         for (width, height) in [(401, 283), (283, 401), (100, 50)] {
             let placement = Placement(
@@ -93,20 +93,21 @@ struct SharedDecodeTests {
         }
     }
 
-    /// What a variant is filed under says nothing of its neighbours, and so its bytes may not tell of them either.
+    /// The identity of a variant does not include the other variants, so its bytes may not depend on them.
     @Test(arguments: sources.indices)
-    func eachVariantHasTheBytesItHasByItself(index: Int) throws {
+    func aVariantHasTheSameBytesAloneAndBesideOthers(index: Int) throws {
         let source = try make(one: Self.noise(1600, 1200), Self.sources[index].spec)
         try Self.expectTheSameBytes(source, Self.sources[index].name)
     }
 
-    @Test func soDoPicturesOfSixteenBitsAndOfAlpha() throws {
+    @Test func variantsOfEveryPixelTypeHaveTheSameBytesAloneAndBesideOthers() throws {
         for kind in [TestImages.PNGKind.rgba16, .rgba, .grey, .greyAlpha, .indexedWithAlpha] {
             try Self.expectTheSameBytes(TestImages.png(800, 600, kind: kind), "\(kind)")
         }
     }
 
-    @Test(arguments: ["heic", "bmp", "qoi"]) func `So do those of the other formats`(_ format: String) throws {
+    @Test(arguments: ["heic", "bmp", "qoi"])
+    func `Variants of HEIC, BMP and QOI have the same bytes alone and beside others`(_ format: String) throws {
         let source =
             switch format {
             case "heic": try make(one: Self.noise(800, 600), "800x,heic")
@@ -117,8 +118,10 @@ struct SharedDecodeTests {
         try Self.expectTheSameBytes(source, format)
     }
 
-    /// Frames that are blended, leave a hole or stay, of which each decoder makes whole pictures by itself.
-    @Test(arguments: ["gif", "webp", "png"]) func `So do those that move`(_ format: String) throws {
+    /// Frames with every kind of blending and disposal, which each decoder composes by itself.
+    @Test(arguments: ["gif", "webp", "png"]) func `Variants of animations have the same bytes alone and beside others`(
+        _ format: String
+    ) throws {
         var gif = TestGIF(width: 120, height: 90, loopCount: 3)
         gif.frames = (0..<6).map { number in
             var frame = TestGIF.Frame(120 - number * 9, 90 - number * 7, seed: number)
@@ -153,7 +156,7 @@ struct SharedDecodeTests {
         }
     }
 
-    /// More than is held at a time: each pass makes some of them.
+    /// More variants than one pass holds in memory.
     @Test func manyLargeVariantsAreMadeInSeveralPasses() throws {
         let source = try make(one: Self.noise(400, 300), "4000x,enlarge,jpeg")
         let specs = (0..<6).map { "v\($0)=\(3_900 - $0)x,jpeg" }.joined(separator: " ")
@@ -164,7 +167,7 @@ struct SharedDecodeTests {
 
     /// The best a single variant can be is what a Lanczos filter makes of all pixels; half the size is no worse with
     /// others beside it.
-    @Test func noVariantIsWorseForItsNeighbours() throws {
+    @Test func aVariantBesideOthersHasTheQualityThatItHasAlone() throws {
         let source = try make(one: Self.noise(1600, 1200), "1600x,jpeg,q95")
         let alone = try Raster(make(one: source, "320x,png"))
         let full = try Raster(make(one: make(one: source, "x,png,brightness:1"), "320x,png"))
@@ -172,7 +175,7 @@ struct SharedDecodeTests {
         #expect(beside.difference(to: full) == alone.difference(to: full))
     }
 
-    @Test func noVariantsIsOnlyTheFacts() throws {
+    @Test func aTransformWithoutVariantsReportsFacts() throws {
         let made = try make(TestImages.png(8, 8), "")
         #expect(made.report.renditions.isEmpty && made.report.facts.width == 8)
     }
@@ -180,7 +183,7 @@ struct SharedDecodeTests {
 
 @Suite(.timeLimit(.minutes(15)))
 struct DescriptorTests {
-    @Test func theSourceIsReadFromItsStartAndStaysOpenAndWhereItWas() throws {
+    @Test func theSourceIsReadFromItsStartAndItsOffsetStays() throws {
         try withFile(TestImages.png(20, 20)) { input in
             try input.seek(offset: 7, from: .start)
             try withFile([]) { output in
@@ -222,7 +225,7 @@ struct DescriptorTests {
         }
     }
 
-    @Test func aSourceThatIsNoFileIsATransformFailure() throws {
+    @Test func aDeviceAsSourceIsATransformFailure() throws {
         let device = try FileDescriptor.open("/dev/zero", .readOnly)
         try device.closeAfter {
             #expect(failure { _ = try Transformer(limits: ImageLimits()).facts(of: device) } == .transform)

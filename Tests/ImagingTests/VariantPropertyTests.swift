@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15)))
 struct VariantPropertyTests {
     @Test(arguments: 0..<40)
-    func bothFormsMeanTheSame(seed: UInt64) throws {
+    func shortFormAndJSONOfAVariantAreEqual(seed: UInt64) throws {
         var maker = SpecMaker(seed: seed)
         for _ in 0..<25 {
             let parts = maker.parts()
@@ -24,7 +24,7 @@ struct VariantPropertyTests {
     }
 
     @Test(arguments: 0..<40)
-    func anyOtherValueIsAnotherIdentity(seed: UInt64) throws {
+    func anotherValueGivesAnotherIdentity(seed: UInt64) throws {
         var maker = SpecMaker(seed: seed &+ 1_000)
         for _ in 0..<25 {
             let parts = maker.parts()
@@ -36,7 +36,7 @@ struct VariantPropertyTests {
 
     /// Size, fit, position, quality and every option.
     @Test(arguments: 0..<40)
-    func anyOtherPartIsAnotherIdentity(seed: UInt64) throws {
+    func anotherPartGivesAnotherIdentity(seed: UInt64) throws {
         var maker = SpecMaker(seed: seed &+ 2_000)
         for _ in 0..<25 {
             let parts = maker.parts()
@@ -48,9 +48,9 @@ struct VariantPropertyTests {
         }
     }
 
-    /// Of several formats it is their set that counts.
+    /// The order of the formats of auto does not count.
     @Test(arguments: 0..<40)
-    func aChoiceOfFormatsIsASet(seed: UInt64) throws {
+    func theFormatsOfAutoAreASet(seed: UInt64) throws {
         var maker = SpecMaker(seed: seed &+ 3_000)
         for _ in 0..<25 {
             let (formats, rest) = maker.choice()

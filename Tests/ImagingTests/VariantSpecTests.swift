@@ -17,7 +17,7 @@ struct VariantSpecTests {
         }
     }
 
-    @Test func theFormatAutoIsTheOptionAuto() throws {
+    @Test func theFormatAutoEqualsTheOptionAuto() throws {
         let forms = [#"{"name":"a","width":5,"format":"auto"}"#, #"{"name":"a","width":5,"auto":true}"#, "a=5x,auto"]
         let specs = try forms.flatMap { try VariantSpec.parseList($0) }
         #expect(specs.count == 3 && Set(specs).count == 1)
@@ -31,15 +31,15 @@ struct VariantSpecTests {
         #expect(try VariantSpec.parse("a=x240,jpg") == VariantSpec(name: "a", height: 240, format: .jpeg))
     }
 
-    @Test func nothingIsNoVariants() throws {
+    @Test func anEmptyTextHasNoVariants() throws {
         for text in [nil, "", " \n"] { #expect(try VariantSpec.parseList(text).isEmpty) }
     }
 
-    @Test func aListIsSeparatedByWhiteSpaceOrSemicolons() throws {
+    @Test func variantsAreSeparatedByWhiteSpaceOrSemicolons() throws {
         #expect(try VariantSpec.parseList("a=1x; b=2x\nc=3x,png ;").map(\.name) == ["a", "b", "c"])
     }
 
-    @Test func jsonMeansTheSameAsTheShortForm() throws {
+    @Test func jsonEqualsTheShortForm() throws {
         let json =
             #"{"name":"a","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80,"#
             + #""ops":[]}"#
@@ -48,7 +48,7 @@ struct VariantSpecTests {
         #expect(try VariantSpec.parseList("[\(json), \"b=5x\"]") == VariantSpec.parseList("\(short) b=5x"))
     }
 
-    @Test func aSpecSurvivesCoding() throws {
+    @Test func anEncodedSpecIsDecodedUnchanged() throws {
         for text in ["a=320x240,cover,webp,q80", "b=x5", "c=7x,enlarge,png"] {
             let spec = try VariantSpec.parse(text)
             #expect(try JSONDecoder().decode(VariantSpec.self, from: JSONEncoder().encode(spec)) == spec)
@@ -138,7 +138,7 @@ struct VariantSpecTests {
         ),
         (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not 7"),
     ])
-    func mistakesAreNamedWithWhatWouldBeRight(text: String, expected: String) {
+    func mistakesAreRefusedWithTheRightForm(text: String, expected: String) {
         #expect(Self.message(text) == expected)
     }
 
@@ -146,11 +146,11 @@ struct VariantSpecTests {
         "-a=5x", "=5x", "a/b=5x", "\(String(repeating: "n", count: 65))=5x", "ä=5x", "a=-5x", "a=+5x",
         "a=99999999999999999999x", "{", "[1",
     ])
-    func nonsenseIsRefused(text: String) {
+    func invalidVariantsAreRefused(text: String) {
         #expect(Self.message(text) != nil)
     }
 
-    @Test func sixtyFourAreTheMost() {
+    @Test func moreThanSixtyFourVariantsAreRefused() {
         let list = { (count: Int) in (0..<count).map { "v\($0)=5x" }.joined(separator: " ") }
         #expect(Self.message(list(64)) == nil)
         #expect(Self.message(list(65)) == "there are 65 variants; 64 is the maximum")
@@ -199,7 +199,7 @@ struct CanonicalTests {
         ("a=5x,resize,blur:2", "a=5x,blur:2"), ("a=5x,crop:0:0:9:9,resize,blur:2", "a=5x,crop:0:0:9:9,blur:2"),
         ("a=x,png,blur:2,resize", "a=x,png,blur:2"),
     ])
-    func equalMeaningIsEqualText(left: String, right: String) throws {
+    func equivalentSpecsHaveTheSameCanonicalForm(left: String, right: String) throws {
         let (one, other) = (try VariantSpec.parse(left), try VariantSpec.parse(right))
         #expect(one.canonical == other.canonical)
         // And what is made of them is the same, since the specs are.
@@ -219,7 +219,7 @@ struct CanonicalTests {
         ("a=5x,gif,colours:200", "a=5x,gif"), ("a=5x,webp,near-lossless:20", "a=5x,webp,lossless"),
         ("a=5x,delegate:d:%1", "a=5x,delegate:d:%01"),
     ])
-    func otherMeaningIsOtherText(left: String, right: String) throws {
+    func differentSpecsHaveDifferentCanonicalForms(left: String, right: String) throws {
         #expect(try Self.canonical(left) != Self.canonical(right))
     }
 
@@ -229,7 +229,7 @@ struct CanonicalTests {
         #expect(try VariantSpec.parse("a=5x").with([.decodeFirstFrameOnly]).canonical != spec.canonical)
     }
 
-    @Test func anyDifferenceIsDifferentText() throws {
+    @Test func everyDifferenceChangesTheCanonicalForm() throws {
         var seen: [String: String] = [:]
         for size in ["320x240", "240x320", "320x", "x320", "32x0240"] {
             // With a side empty every fit means the same.
@@ -257,7 +257,7 @@ struct VariantPageTests {
         return String(decoding: try Data(contentsOf: root.appending(path: "docs/reference/variants.md")), as: UTF8.self)
     }
 
-    @Test func everyPartIsExplained() throws {
+    @Test func everyPartIsInTheReference() throws {
         let page = try Self.page()
         let parts =
             EffectKind.allCases.map(\.rawValue) + VariantOption.allCases.map(\.rawValue) + EffectKind.blendModes
