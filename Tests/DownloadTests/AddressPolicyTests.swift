@@ -14,7 +14,7 @@ import Testing
         "192.0.0.8", "192.0.0.11", "2001:4:113::1", "2001:10::1", "2001:40::1",
         "", "localhost", "1.2.3", "example.com",
     ])
-    func isRefusedByDefault(_ address: String) {
+    func anAddressThatIsNotPublicIsRefusedByDefault(_ address: String) {
         #expect(!AddressPolicy.publicOnly.allows(address))
     }
 
@@ -26,7 +26,7 @@ import Testing
         "192.0.0.9", "192.0.0.10", "2001:1::1", "2001:1::2", "2001:1::3", "2001:3::1", "2001:3:ffff::1",
         "2001:4:112::1", "2001:20::1", "2001:2f:ffff::1", "2001:30::1", "2001:3f::1",
     ])
-    func isAllowedByDefault(_ address: String) {
+    func aPublicAddressIsAllowedByDefault(_ address: String) {
         #expect(AddressPolicy.publicOnly.allows(address))
     }
 
@@ -40,7 +40,7 @@ import Testing
         ("10.1.0.0/16", "10.1.255.255", "10.2.0.0"), ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
         ("fd00:1::/32", "fd00:1:2::3", "fd00:2::"), ("any", "127.0.0.1", "nonsense"), ("0.0.0.0/0", "10.0.0.1", "::1"),
     ])
-    func opensWhatIsNamed(range: String, inside: String, outside: String) throws {
+    func anAllowedRangeOpensOnlyItsAddresses(range: String, inside: String, outside: String) throws {
         let policy = try AddressPolicy(allowing: [range])
         #expect(policy.allows(inside))
         #expect(!policy.allows(outside))
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: ["", "local", "10.0.0.0/33", "10.0.0/8", "fe80::/129", "10.0.0.0/-1", "10.0.0.0/8/8", "1.1.1.1/"])
-    func refusesToGuess(_ range: String) {
+    func anInvalidRangeIsRefused(_ range: String) {
         #expect(throws: AddressPolicy.InvalidRange.self) { try AddressPolicy(allowing: [range]) }
     }
 }

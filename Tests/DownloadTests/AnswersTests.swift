@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func fewWaitForOthersForAMillisecond() throws {
+    @Test func aFewAnswersAreGivenAfterAMillisecond() throws {
         var answers = CompletionBatch()
         #expect(answers.due == nil)
         try add(1...3, to: &answers)
@@ -36,7 +36,7 @@ import Testing
         #expect(answers.due == nil)
     }
 
-    @Test func manyGoAtOnce() throws {
+    @Test func sixteenAnswersAreGivenAtOnce() throws {
         var answers = CompletionBatch()
         try add(1...15, to: &answers)
         answers.giveIfDue(isLast: false, now: now)
@@ -53,7 +53,7 @@ import Testing
         #expect(log.given == [1])
     }
 
-    @Test func eachIsGivenOnce() throws {
+    @Test func eachAnswerIsGivenOnce() throws {
         var answers = CompletionBatch()
         try add(1...2, to: &answers)
         answers.give()

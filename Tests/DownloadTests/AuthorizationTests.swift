@@ -3,13 +3,13 @@ import Download
 import TestSupport
 import Testing
 
-/// Who gets to see a job's credentials.
+/// The hosts that get a job's credentials.
 @Suite(.timeLimit(.minutes(15))) struct AuthorizationTests {
     private func request(_ url: String, _ authorization: String) -> DownloadRequest {
         DownloadRequest(url: url, headers: [("Authorization", authorization), ("X-Key", "k")])
     }
 
-    @Test func basicIsEncodedAndBearerGoesAsItIs() async throws {
+    @Test func basicCredentialsAreEncodedAndBearerTokensAreSentUnchanged() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             _ = await downloader.download(request(origin.url("/1"), "Basic ann:s3:cret"))
@@ -55,7 +55,7 @@ import Testing
         #expect(origin.requests.count <= 2)
     }
 
-    @Test func aDigestThatIsNotAskedForIsNotSent() async throws {
+    @Test func digestCredentialsAreSentToAChallengeOnly() async throws {
         let origin = try LoopbackOrigin { _ in .status(401) }
         try await withDownloader { downloader in
             #expect(await downloader.download(request(origin.url("/a"), "Digest ann:x")).code == .http(401))
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: ["Basic ann:secret", "Digest ann:secret", "Bearer secret"])
-    func anotherHostSeesNothing(_ authorization: String) async throws {
+    func anotherHostGetsNoCredentials(_ authorization: String) async throws {
         let other = try LoopbackOrigin { request in
             request.header("Authorization") == nil ? .ok([1]) : .status(500)
         }

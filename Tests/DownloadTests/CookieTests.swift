@@ -16,7 +16,7 @@ import Testing
         return request
     }
 
-    @Test func aJobsCookiesAreSentAndNoOthers() async throws {
+    @Test func aRequestHasTheCookiesOfItsJobOnly() async throws {
         let origin = try origin()
         try await withDownloader { downloader in
             for (path, jar) in [("/in", 1), ("/b", 1), ("/c", 2), ("/d", nil), ("/e", 1)] as [(String, Int64?)] {
@@ -27,7 +27,7 @@ import Testing
         #expect(sent == ["/in -", "/a session=1", "/b session=1", "/c -", "/d -", "/e session=1"])
     }
 
-    @Test func withoutTheOptionNoneAreKept() async throws {
+    @Test func withoutAJarNoCookiesAreKept() async throws {
         let origin = try origin()
         try await withDownloader { downloader in
             for path in ["/in", "/b"] { _ = await downloader.download(request(origin.url(path), jar: nil)) }
@@ -35,7 +35,7 @@ import Testing
         #expect(origin.requests.allSatisfy { $0.header("Cookie") == nil })
     }
 
-    @Test func aHostsCookiesStayWithIt() async throws {
+    @Test func cookiesAreNotSentToAnotherHost() async throws {
         let origin = try origin()
         try await withDownloader { downloader in
             _ = await downloader.download(request(origin.url("/in"), jar: 1))

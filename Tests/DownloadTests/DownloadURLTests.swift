@@ -15,7 +15,7 @@ import Testing
         ("http://0x7f.1/a", "http://127.0.0.1/a"),
         ("http://[::1]:8080/a/../b", "http://[::1]:8080/b"),
     ])
-    func isMadeFitToSend(text: String, sent: String) throws {
+    func aURLIsNormalised(text: String, sent: String) throws {
         let url = try DownloadURL(text, maxBytes: 8192)
         #expect(url.text.lowercased() == sent)
     }
@@ -27,7 +27,7 @@ import Testing
         "http://example.com/a\nb", "http://example.com/\u{0}", "http://[::1/", "javascript:alert(1)",
         "http://a..\u{7}/",
     ])
-    func isRefused(text: String) {
+    func anInvalidURLIsRefused(text: String) {
         #expect {
             try DownloadURL(text, maxBytes: 8192)
         } throws: {
@@ -35,13 +35,13 @@ import Testing
         }
     }
 
-    @Test func keepsCredentialsApart() throws {
+    @Test func credentialsAreSplitFromTheURL() throws {
         let url = try DownloadURL("http://user%40x:p%3Aw@example.com/", maxBytes: 8192)
         #expect(url.credentials == DownloadURL.Credentials(user: "user@x", password: "p:w"))
         #expect(url.origin == DownloadURL.Origin(scheme: "http", host: "example.com", port: "80"))
     }
 
-    @Test func countsTheBytesThatAreSent() throws {
+    @Test func theLimitCountsTheEncodedBytes() throws {
         let path = String(repeating: "ü", count: 100)
         #expect(throws: Failure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 300) }
         #expect(throws: Failure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 100) }
@@ -53,14 +53,14 @@ import Testing
         ("//other.example/b", "https://other.example/b"), ("http://other.example:81/b", "http://other.example:81/b"),
         ("?q", "https://example.com/dir/a?q"), ("/a b", "https://example.com/a%20b"),
     ])
-    func resolvesRedirects(location: String, target: String) throws {
+    func aRedirectsLocationIsResolved(location: String, target: String) throws {
         let base = try DownloadURL("https://user:secret@example.com/dir/a", maxBytes: 8192)
         let url = try DownloadURL(location: Array(location.utf8), relativeTo: base, maxBytes: 8192)
         #expect(url.text == target)
         #expect(url.credentials == nil)
     }
 
-    @Test func encodesBytesThatAreNoText() throws {
+    @Test func bytesThatAreNoUTF8AreEncoded() throws {
         let base = try DownloadURL("http://example.com/", maxBytes: 8192)
         let url = try DownloadURL(location: Array("/a".utf8) + [0xE4], relativeTo: base, maxBytes: 8192)
         #expect(url.text.lowercased() == "http://example.com/a%e4")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Download
 
-/// What the thread is told to do, without a thread.
+/// The scheduler's instructions for the transfer thread, without a thread.
 @Suite(.timeLimit(.minutes(15))) struct ExchangeTests {
     private func withExchange(
         _ configure: (inout DownloadConfiguration) -> Void, _ body: (DownloadScheduler) throws -> Void,
@@ -32,7 +32,7 @@ import Testing
         return work
     }
 
-    @Test func aHeldHostWakesTheThreadOnceAlthoughAllPlacesAreTaken() throws {
+    @Test func aHeldHostWakesTheThreadOnceIfAllSlotsAreTaken() throws {
         try withExchange {
             $0.concurrency = 2
             $0.rate = 5
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func aRetryAfterThatRunsOutWakesTheThreadOnceAlthoughAllPlacesAreTaken() throws {
+    @Test func aRetryAfterThatEndsWakesTheThreadOnceIfAllSlotsAreTaken() throws {
         try withExchange {
             $0.concurrency = 2
         } _: { scheduler in

@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Every way an origin can misbehave ends in its class, soon.
+/// Every fault of an origin ends in its class, soon.
 @Suite(.timeLimit(.minutes(15))) struct FaultTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let reply: LoopbackReply
@@ -37,7 +37,7 @@ import Testing
     ]
 
     @Test(arguments: faults)
-    func endsInItsClass(_ fault: Fault) async throws {
+    func aFaultOfTheOriginEndsInItsClass(_ fault: Fault) async throws {
         let origin = try LoopbackOrigin { _ in fault.reply }
         try await withDownloader(configure: {
             // Only what ends by them: on a busy machine others might, too.
@@ -56,8 +56,8 @@ import Testing
         }
     }
 
-    /// By itself, with nothing else that would wake the thread.
-    @Test func silenceIsNoticedInItsTime() async throws {
+    /// Without any other event that would wake the thread.
+    @Test func aSilentOriginTimesOut() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withDownloader(configure: { $0.silenceTimeout = .milliseconds(300) }) { downloader in
             let started = ContinuousClock.now
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func refusedConnection() async throws {
+    @Test func aRefusedConnectionHasTheClassConnect() async throws {
         let port = try LoopbackOrigin.unusedPort()
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: "http://127.0.0.1:\(port)/"))
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func unknownName() async throws {
+    @Test func anUnknownNameHasTheClassDNS() async throws {
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: "http://no-such-host.invalid/"))
             #expect(outcome.code == .dns)
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func invalidURLsNeverReachTheNetwork() async throws {
+    @Test func anInvalidURLNeverReachesTheNetwork() async throws {
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: "ftp://127.0.0.1/")).code == .invalidURL)
             let long = "http://127.0.0.1/" + String(repeating: "x", count: 8192)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func plainTextOnATLSPort() async throws {
+    @Test func plainTextOnATLSPortFailsTheHandshake() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/", scheme: "https")))
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func anErrorsBodyDoesNotHoldUpItsStatus() async throws {
+    @Test func theBodyOfAnErrorDoesNotDelayItsStatus() async throws {
         let long = [UInt8](repeating: 0x78, count: 1 << 20)
         let origin = try LoopbackOrigin { $0.path == "/long" ? .status(500, body: long) : .status(404) }
         try await withDownloader { downloader in
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func aBombIsCountedAfterDecoding() async throws {
+    @Test func aCompressedBodyIsLimitedByItsDecodedBytes() async throws {
         // 3 MiB of zeros, packed into a few kilobytes.
         let bomb = try gzip(of: 3 << 20)
         let origin = try LoopbackOrigin { _ in .ok(bomb, headers: [("Content-Encoding", "gzip")]) }
@@ -122,8 +122,8 @@ import Testing
         }
     }
 
-    /// In a process of its own: what other tests hold meanwhile would count here.
-    @Test func aFloodNeedsLittleMemory() async {
+    /// In a process of its own, without the memory of other tests.
+    @Test func anEndlessBodyNeedsLittleMemory() async {
         await #expect(processExitsWith: .success) {
             let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 1 << 30) }
             let makeFile: @Sendable () throws -> FileDescriptor = { try FileDescriptor.open("/dev/null", .readWrite) }
@@ -136,8 +136,8 @@ import Testing
         }
     }
 
-    /// Every fault many times over, many at once; the origin, which is in the same process, included.
-    @Test func noneOfThemLeavesMemoryBehind() async {
+    /// Every fault many times, many at once; the origin is in the same process.
+    @Test func faultsLeakNoMemory() async {
         await #expect(processExitsWith: .success) {
             let origin = try LoopbackOrigin { request in
                 Int(request.path.dropFirst()).map { FaultTests.faults[$0].reply } ?? .status(404)

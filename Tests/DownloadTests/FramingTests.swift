@@ -7,7 +7,7 @@ import Testing
 @testable import struct Download.ContentRange
 @testable import enum Download.Decimal
 
-/// Where a body ends (RFC 9112, section 6.3), and numbers that no machine can hold.
+/// The end of a body (RFC 9112, section 6.3), and numbers out of range.
 @Suite(.timeLimit(.minutes(15))) struct FramingTests {
     static let framings: [([String], [String], BodyFraming)] = [
         (["5"], [], .length(5)), (["5", "5"], [], .length(5)), (["5, 5"], [], .length(5)), ([" 05 "], [], .length(5)),
@@ -20,7 +20,7 @@ import Testing
         ([], ["chunked, chunked"], .unsound), ([], ["chunked", "gzip"], .unsound),
     ]
 
-    @Test(arguments: framings.indices) func isReadAsTheStandardHasIt(_ index: Int) {
+    @Test(arguments: framings.indices) func theFramingFollowsTheStandard(_ index: Int) {
         let (lengths, encodings, framing) = Self.framings[index]
         #expect(BodyFraming(lengths: lengths, encodings: encodings) == framing)
     }
@@ -35,7 +35,7 @@ import Testing
         "Content-Length: 5\r\nContent-Length: 6", "Content-Length: 4, 5", "Content-Length: +5", "Content-Length: 5abc",
         "Transfer-Encoding: gzip, chunked",
     ])
-    func aBodyWithoutASoundEndIsNoBody(_ lines: String) async throws {
+    func aBodyWithAnInvalidFramingFails(_ lines: String) async throws {
         let origin = try origin(lines)
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func theSameLengthSaidTwiceIsSound() async throws {
+    @Test func aRepeatedEqualLengthIsAccepted() async throws {
         let origin = try origin("Content-Length: 5, 5\r\nContent-Length: 5")
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func aBodyThatEndsWithItsConnectionMayHaveBrokenOff() async throws {
+    @Test func aBodyThatEndsWithItsConnectionIsNotKnownToBeWhole() async throws {
         let origin = try origin("Content-Type: image/png")
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
@@ -62,11 +62,11 @@ import Testing
         }
     }
 
-    /// Of two such answers the sum of what was saved is more than a number can hold.
+    /// The sum of the saved bytes of two such responses overflows.
     @Test(arguments: [
         "9223372036854775807", "9223372036854775808", "18446744073709551616", "99999999999999999999999999999999",
     ])
-    func lengthsThatNoNumberCanHoldEndAtOnceAndNothingElse(_ length: String) async throws {
+    func aLengthOutOfRangeIsTooLargeAtOnce(_ length: String) async throws {
         let origin = try origin("Content-Length: \(length)", closes: false)
         try await withDownloader { downloader in
             let start = ContinuousClock.now
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: ["404", "500", "302"])
-    func anErrorWithSuchALengthIsTheErrorAtOnce(_ status: String) async throws {
+    func anErrorWithALengthOutOfRangeKeepsItsStatus(_ status: String) async throws {
         let origin = try LoopbackOrigin { _ in
             .raw("HTTP/1.1 \(status) No\r\nContent-Length: 99999999999999999999\r\n\r\n", closes: false)
         }
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func numbersAreDigitsAndSaturate() {
+    @Test func decimalsAreDigitsOnlyAndSaturate() {
         #expect(Decimal.parse("0012".utf8) == 12)
         #expect(Decimal.parse("9223372036854775807".utf8) == .max)
         #expect(Decimal.parse("9223372036854775808".utf8) == .max)
@@ -104,5 +104,5 @@ import Testing
         "bytes +1-5/9", "bytes 1-+5/9", "bytes 1-9223372036854775807/*", "bytes 0-99999999999999999999/*",
         "bytes -1-5/9", "bytes 5-1/9",
     ])
-    func aRangeThatCantBeIsNone(_ text: String) { #expect(ContentRange(text) == nil) }
+    func anInvalidContentRangeIsNil(_ text: String) { #expect(ContentRange(text) == nil) }
 }

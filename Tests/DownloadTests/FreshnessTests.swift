@@ -1,7 +1,7 @@
 import Download
 import Testing
 
-/// RFC 9111, by seconds that a test makes up.
+/// RFC 9111, with times of the test's own.
 @Suite(.timeLimit(.minutes(15))) struct FreshnessTests {
     /// 7 November 1994, 08:49:37 UTC.
     private static let now: Int64 = 784_198_177
@@ -46,7 +46,7 @@ import Testing
         Case(lifetime: 0),
     ]
 
-    @Test(arguments: cases.indices) func isAsTheStandardHasIt(_ index: Int) {
+    @Test(arguments: cases.indices) func freshnessFollowsTheStandard(_ index: Int) {
         let given = Self.cases[index]
         let freshness = Freshness(
             cacheControl: given.cacheControl, expires: given.expires, date: given.date, age: given.age,
@@ -58,7 +58,7 @@ import Testing
         #expect(freshness.isFresh(at: Self.now) == (!given.mustRevalidate && given.lifetime > given.initialAge))
     }
 
-    @Test func itEndsWithItsLifetimeAndAClockSetBackDoesNotLengthenIt() {
+    @Test func freshnessEndsWithItsLifetimeAndIsNotLengthenedByAClockSetBack() {
         let freshness = Freshness(
             cacheControl: "max-age=60", expires: nil, date: Self.date, age: nil, lastModified: nil,
             times: (Self.now, Self.now))
@@ -76,7 +76,7 @@ import Testing
         ("max-age=10, stale-if-error=99999999999999999999", "", 1_000_000, true),
         ("max-age=10, must-revalidate, stale-if-error=60", "", 11, false),
     ])
-    func anAnswerSaysForHowLongItStandsInForAnError(
+    func staleIfErrorLimitsTheUseOfAStaleResponse(
         _ control: String, _ asked: String, _ after: Int64, _ isUsed: Bool
     ) {
         let freshness = Freshness(
@@ -85,7 +85,7 @@ import Testing
         #expect(freshness.mayBeUsedOnError(at: Self.now + after, cacheControl: asked) == isUsed)
     }
 
-    @Test func aSecretThatVariesIsKeptAsItsHash() {
+    @Test func aSecretInAVaryHeaderIsStoredAsAHash() {
         let request = DownloadRequest(
             url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "hidden")])
         var configuration = DownloadConfiguration()
@@ -133,7 +133,7 @@ import Testing
         ("max-age=60", true, false), ("public, max-age=60", true, true), ("s-maxage=60", true, true),
         ("max-age=60, must-revalidate", true, true),
     ])
-    func aSharedCacheKeepsToWhatIsForAll(_ control: String, _ isFresh: Bool, _ isForAuthorized: Bool) {
+    func aSharedCacheObeysPrivateAndPublic(_ control: String, _ isFresh: Bool, _ isForAuthorized: Bool) {
         let freshness = Freshness(
             cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil,
             times: (Self.now, Self.now))

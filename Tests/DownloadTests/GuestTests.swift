@@ -4,7 +4,7 @@ import Testing
 
 @testable import Download
 
-/// If other hosts hold all slots for long, a host without one gets a slot more.
+/// If other hosts hold all slots for long, a host without one gets a guest slot.
 @Suite(.timeLimit(.minutes(15))) struct GuestTests {
     private func withExchange(
         concurrency: Int, unconsumed: Int = 32, _ body: (DownloadScheduler) throws -> Void,
@@ -35,7 +35,7 @@ import Testing
         scheduler.takeWork(now: start + .seconds(1 + seconds)).starts.map(\.id)
     }
 
-    @Test func theyWaitForASecondAndAreHalfAsMany() throws {
+    @Test func guestSlotsOpenAfterASecondAndAreHalfAsMany() throws {
         try withExchange(concurrency: 4) { scheduler in
             let start = ContinuousClock.now
             try submit(1...20, to: "slow.example", scheduler)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func wherePlacesBecomeFreeThereAreNone() throws {
+    @Test func noGuestSlotOpensWhileSlotsBecomeFree() throws {
         try withExchange(concurrency: 2) { scheduler in
             let start = ContinuousClock.now
             try submit(1...20, to: "a.example", scheduler)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func thereIsNoMoreMemoryForThem() throws {
+    @Test func guestsCountAgainstUnconsumedBodies() throws {
         try withExchange(concurrency: 2, unconsumed: 3) { scheduler in
             let start = ContinuousClock.now
             try submit(1...2, to: "a.example", scheduler)
@@ -89,8 +89,8 @@ import Testing
         }
     }
 
-    /// A little at a time and without end, on all places; and a host that answers.
-    @Test func aTricklingHostHoldsUpNobody() async throws {
+    /// Endless slow bodies in all slots, and a host that answers.
+    @Test func aTricklingHostDelaysNoOtherHost() async throws {
         let origin = try LoopbackOrigin { request in
             request.path.hasPrefix("/slow") ? .drip(bytesPerSecond: 400, of: 10_000_000) : .ok([1])
         }

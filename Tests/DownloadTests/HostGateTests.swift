@@ -4,7 +4,7 @@ import Testing
 
 @testable import Download
 
-/// What a host is allowed, by instants that a test makes up.
+/// The window and the circuit of a host, with times of the test's own.
 @Suite(.timeLimit(.minutes(15))) struct HostGateTests {
     private let start = ContinuousClock.now
 
@@ -56,7 +56,7 @@ import Testing
         #expect(gate.isPristine)
     }
 
-    @Test func aURLThatTimesOutAgainAndAgainOpensNoCircuitOfAHostThatAnswers() {
+    @Test func oneURLsRepeatedTimeoutsOpenNoCircuitOfAHostThatAnswers() {
         var gate = gate()
         gate.learn(.answered, start: at(0), now: at(1))
         gate.learn(Self.unreachable, start: at(1), now: at(2))
@@ -72,15 +72,15 @@ import Testing
         #expect(gate.block == .circuitOpen)
     }
 
-    @Test func aHostThatHasNeverAnsweredIsTheFaultOfNoURL() {
+    @Test func repeatedFailuresOfOneURLOpenTheCircuitOfANewHost() {
         var gate = gate()
         gate.learn(Self.unreachable, start: at(1), now: at(2))
         for n in 2..<4 { gate.learn(Self.again, start: at(Double(n)), now: at(Double(n) + 1)) }
         #expect(gate.block == .circuitOpen)
     }
 
-    /// The fault of one URL is its own: the others of its host aren't asked for any slower.
-    @Test func aURLThatAnswers503AgainAndAgainNarrowsNothing() {
+    /// Repeated failures of one URL don't slow down the other URLs of its host.
+    @Test func oneURLsRepeated503sDoNotNarrowTheWindow() {
         var gate = gate()
         for step in 0..<100 {
             let now = at(Double(step))
@@ -90,7 +90,7 @@ import Testing
         #expect(gate.window == 8)
     }
 
-    @Test func whereSomeURLsAnswer503AHostHasOneRequestAtATimeAtLeast() {
+    @Test func theWindowStaysAtLeastOneIfSomeURLsAnswer503() {
         var gate = gate()
         for step in 0..<200 {
             let now = at(Double(step))
@@ -106,7 +106,7 @@ import Testing
         #expect(gate.heldUntil == nil)
     }
 
-    @Test func whereMostURLsAnswer503ThereArePausesUntilOthersAnswer() {
+    @Test func theWindowFallsBelowOneIfMostURLsAnswer503() {
         var gate = gate()
         for step in 0..<10 { gate.learn(.unavailable(isFirst: true), start: at(Double(step)), now: at(Double(step))) }
         #expect(gate.window < 1)
@@ -146,7 +146,7 @@ import Testing
         #expect(gate.isPristine)
     }
 
-    @Test func failuresCountInARowOnly() {
+    @Test func onlyConsecutiveFailuresCount() {
         var gate = gate()
         for _ in 0..<10 {
             for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
@@ -155,7 +155,7 @@ import Testing
         #expect(gate.block == nil)
     }
 
-    @Test func aShorterBlockDoesNotUndoALongerOne() {
+    @Test func aShorterBlockDoesNotReplaceALongerBlock() {
         var gate = gate()
         gate.block(until: at(60), .asked)
         gate.block(until: at(30), .circuitOpen)
@@ -163,7 +163,7 @@ import Testing
         #expect(gate.block == .asked)
     }
 
-    @Test func aRestoredWindowHolds() {
+    @Test func aRestoredWindowAndCircuitCountHold() {
         var gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
         gate.restore(window: 2, circuitOpenCount: 1)
@@ -173,7 +173,7 @@ import Testing
         #expect(gate.blockedUntil == at(60))
     }
 
-    @Test func aHostThatNeverAnsweredHasItsTimeAndOneThatDidHasAllTries() {
+    @Test func aNewHostIsGivenUpAfterItsPatienceAndAKnownHostIsNot() {
         var (stranger, known) = (gate(), gate())
         known.learn(.answered, start: at(0), now: at(0))
         for step in 1...4 {
@@ -202,7 +202,7 @@ import Testing
         #expect(!gate.isGivenUp(at(30)))
     }
 
-    @Test func aHostWithoutAShareStartsNothingAndSaysWhy() {
+    @Test func aHostWithoutAShareStartsNoRequestAndHasAReason() {
         var gate = gate()
         gate.share = HostShare.none
         #expect(!gate.mayStart(running: 0))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Download
 
-/// A redirect to another host is a request to that host, with all that it asks of us. The two hosts are the two names of
+/// A redirect to another host is a request to that host, with all its limits. The two hosts are the two names of
 /// loopback; the one that redirects is 127.0.0.1.
 @Suite(.timeLimit(.minutes(15))) struct HostRedirectTests {
     private static let target = "localhost"
@@ -22,7 +22,7 @@ import Testing
         return origin
     }
 
-    @Test func itCountsAgainstTheHostItLeadsTo() async throws {
+    @Test func aRedirectCountsAgainstItsTargetHost() async throws {
         let origin = try origin()
         try await withDownloader(configure: { $0.rate = 1_000 }) { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [429, 503]) func aTargetThatHasTooMuchIsSparedAndNobodyElse(_ status: Int) async throws {
+    @Test(arguments: [429, 503]) func aBusyTargetsWindowNarrowsAndNoOther(_ status: Int) async throws {
         let origin = try origin { _ in .status(status, headers: [("Retry-After", "60")]) }
         try await withDownloader { downloader in
             let failure = await downloader.download(DownloadRequest(url: origin.url("/a"))).failure
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func aTargetThatCannotBeReachedIsParkedAndNobodyElse() async throws {
+    @Test func anUnreachableTargetsCircuitOpensAndNoOther() async throws {
         let port = try LoopbackOrigin.unusedPort()
         let origin = try LoopbackOrigin { _ in .redirect(to: "http://localhost:\(port)/") }
         try await withDownloader(configure: { $0.circuitBreaker.failures = 1 }) { downloader in
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aBlockOfTheTargetHoldsAndTheFirstHostGoesOn() async throws {
+    @Test func aBlockOfTheTargetDelaysTheRedirectAndNotTheFirstHost() async throws {
         let origin = try origin()
         try await withDownloader { downloader in
             downloader.block(host: "localhost", for: .seconds(3_600))
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func theTargetsOwnLimitHolds() async throws {
+    @Test func theTargetsLimitHoldsForRedirects() async throws {
         let gate = Gate()
         let origin = try origin { _ in
             gate.wait()
@@ -92,8 +92,8 @@ import Testing
         }
     }
 
-    /// One place at the target is taken, so that everybody meets in its queue.
-    @Test func itKeepsItsPlaceInTheLine() async throws {
+    /// The only slot at the target is taken, so that all requests meet in its queue.
+    @Test func aRedirectedRequestKeepsItsRankInTheQueue() async throws {
         let gate = Gate()
         let origin = try origin { request in
             if request.path == "/there/first" { gate.wait() }
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func itIsCancelledWhileItWaitsForTheSecondHost() async throws {
+    @Test func aRedirectedRequestIsCancelledWhileItWaitsForTheTarget() async throws {
         let origin = try origin()
         try await withDownloader { downloader in
             downloader.block(host: "localhost", for: .seconds(3_600))
@@ -154,8 +154,8 @@ import Testing
         }
     }
 
-    /// A job's own headers go to where it began, and back there.
-    @Test func secretsAreTheFirstHosts() async throws {
+    /// A job's own headers are sent to the first host only, and again if a redirect leads back to that host.
+    @Test func secretsAreSentToTheFirstHostOnly() async throws {
         let origin = try LoopbackOrigin { request in
             switch request.path {
             case "/a": .redirect(to: "http://localhost:\(request.port)/b")
@@ -172,7 +172,7 @@ import Testing
         #expect(origin.requests.map { $0.header("Authorization") != nil } == [true, false, true])
     }
 
-    @Test func aBodyThatBrokeOffThereIsGoneOnWith() async throws {
+    @Test func aTruncatedBodyOfTheTargetIsResumed() async throws {
         let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let origin = try origin { request in
             guard let range = request.header("Range"), let first = Int(range.dropFirst(6).dropLast()) else {
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func theTotalTimeoutIsThatOfAllHops() throws {
+    @Test func theTotalTimeoutIncludesAllHops() throws {
         var configuration = DownloadConfiguration()
         configuration.totalTimeout = .seconds(300)
         let url = try DownloadURL("http://a.example/", maxBytes: 100)

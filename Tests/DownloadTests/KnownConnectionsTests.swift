@@ -6,7 +6,7 @@ import Testing
 
 @testable import Download
 
-/// Whose connections are used again.
+/// The hosts whose connections are reused.
 @Suite(.timeLimit(.minutes(15))) struct KnownConnectionsTests {
     @Test func aHostIsDistrustedForAnHour() {
         let (connections, now) = (KnownConnections(), ContinuousClock.now)
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Linux gives one local port to connections to two addresses.
-    @Test func twoConnectionsWithOneLocalPortAreToldApart() throws {
+    @Test func twoConnectionsWithOneLocalPortAreDistinguished() throws {
         let (first, second) = (try LoopbackListener(), try LoopbackListener())
         let toFirst = try first.connect(fromPort: 0)
         let toSecond = try second.connect(fromPort: toFirst.localPort)
@@ -51,14 +51,14 @@ import Testing
         return Glibc.poll(&entry, 1, 10_000) == 1
     }
 
-    /// TLS says farewell before it closes, and may send tickets until then. What is as short as a ticket may be one; an answer
-    /// that is longer is seen to be one.
+    /// TLS sends an alert before it closes, and may send tickets until then. A short record may be a ticket; a longer
+    /// response is recognised.
     @Test(
         .enabled(if: SecureOrigin.isAvailable, "python3-h2 or openssl is missing: run scripts/bootstrap"),
         arguments: [
             ("/farewell", true), ("/last", true), ("/ticket", true), ("/late", true), ("/late-large", false),
         ])
-    func aHostThatClosesAnIdleConnectionKeepsTheNextOnes(_ path: String, _ isTrusted: Bool) async throws {
+    func aHostThatClosesAnIdleConnectionKeepsItsNextConnections(_ path: String, _ isTrusted: Bool) async throws {
         try await withTemporaryDirectory { folder in
             let origin = try SecureOrigin(scratch: folder)
             defer { origin.stop() }

@@ -3,9 +3,10 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Other tests open descriptors in this process too, so files are told by their directory, sockets by who is left.
+/// Other tests open descriptors in this process, too, so files are identified by their folder, and sockets by their
+/// peers.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct LeakTests {
-    @Test func descriptorsComeBack() async throws {
+    @Test func faultsLeakNoDescriptors() async throws {
         let origin = try LoopbackOrigin { request in
             switch Int(request.path.dropFirst()).map({ $0 % 5 }) {
             case 0: .ok([1])

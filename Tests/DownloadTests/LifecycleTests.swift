@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct LifecycleTests {
-    @Test func cancelsWhatRuns() async throws {
+    @Test func aRunningTransferIsCancelled() async throws {
         let origin = try LoopbackOrigin { _ in .stall(afterBytes: 1000) }
         // No timeout is shorter than the suite's limit.
         let configure: (inout DownloadConfiguration) -> Void = {
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func cancelsWhatWaits() async throws {
+    @Test func waitingTransfersAreCancelled() async throws {
         let origin = try LoopbackOrigin { $0.path == "/first" ? .silence : .ok([1]) }
         try await withDownloader(configure: { $0.concurrency = 1 }) { downloader in
             let first = Task { await downloader.download(DownloadRequest(url: origin.url("/first"))) }
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func aCancelledTaskStartsNothing() async throws {
+    @Test func aCancelledTaskStartsNoTransfer() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let task = Task {
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// Cancellations at any moment: before, while waiting, while running, after the end. Each call ends once.
-    @Test func cancellingAtAnyTimeEndsEverything() async throws {
+    @Test func aCancellationAtAnyTimeEndsTheCallOnce() async throws {
         let origin = try LoopbackOrigin { _ in .ok([UInt8](repeating: 1, count: 50_000)) }
         try await withDownloader { downloader in
             for round in 0..<300 {
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func shutdownEndsEverything() async throws {
+    @Test func shutdownEndsAllTransfers() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withDownloader(configure: { $0.concurrency = 3 }) { downloader in
             let tasks = (0..<20).map { number in
@@ -94,7 +94,7 @@ import Testing
         try taken.close()
     }
 
-    @Test func aNewTryAfterAFailureWorks() async throws {
+    @Test func aRequestAfterAFailureWorks() async throws {
         let origin = try LoopbackOrigin(script: ["/a": [.status(500), .noReply, .noReply, .ok([1])]])
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .http(500))
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func connectionsAreUsedAgain() async throws {
+    @Test func connectionsAreReused() async throws {
         let origin = try LoopbackOrigin { $0.path.hasSuffix("0") ? .status(404, body: [1, 2, 3]) : .ok([1]) }
         try await withDownloader { downloader in
             await withTaskGroup(of: Void.self) { group in

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct OutcomeTests {
     @Test(arguments: [0, 1, 16_384, 226_000])
-    func deliversTheBody(size: Int) async throws {
+    func aBodyIsDeliveredWithItsHeadersAndHash(size: Int) async throws {
         let body = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         let headers = [
             ("ETag", "\"1\""), ("Cache-Control", "max-age=1"), ("cache-control", "public"), ("Expires", "0"),
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [201, 203, 204, 299]) func accepts(status: Int) async throws {
+    @Test(arguments: [201, 203, 204, 299]) func aStatusOf2xxIsAccepted(status: Int) async throws {
         let origin = try LoopbackOrigin { _ in .status(status) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
@@ -44,7 +44,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [300, 304, 400, 401, 404, 418, 429, 500, 503, 599]) func classifies(status: Int) async throws {
+    @Test(arguments: [300, 304, 400, 401, 404, 418, 429, 500, 503, 599]) func aStatusOutsideOf2xxIsAFailureClass(
+        status: Int
+    ) async throws {
         let origin = try LoopbackOrigin { _ in .status(status, headers: [("Retry-After", "7")], body: [1, 2, 3]) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
@@ -54,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func asksConditionally() async throws {
+    @Test func aConditionalRequestCanBeAnsweredWith304() async throws {
         let origin = try LoopbackOrigin { request in
             request.header("If-None-Match") == "\"1\"" && request.header("If-Modified-Since") == "yesterday"
                 ? .status(304, headers: [("ETag", "\"1\"")]) : .ok([1])
@@ -71,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func sendsWhatIsAsked() async throws {
+    @Test func aRequestHasItsHeadersAndCredentials() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let url = "http://me:secret@127.0.0.1:\(origin.port)/"
@@ -90,8 +92,8 @@ import Testing
         }
     }
 
-    /// Set for all, replaced by a request, and removed by one.
-    @Test func headersOfEverybodysAreReplacedAndRemoved() async throws {
+    /// Headers that the configuration sets, and that requests replace or remove.
+    @Test func aRequestReplacesAndRemovesHeadersOfTheConfiguration() async throws {
         let origin = try LoopbackOrigin { $0.path == "/away" ? .redirect(to: "/here") : .ok([1]) }
         try await withDownloader(configure: {
             $0.headers = [
@@ -116,7 +118,7 @@ import Testing
         ("X\r\nY", "1"), ("X", "1\r\nHost: evil"), ("", "1"), ("X Y", "1"), ("X", "\u{0}"), ("content-length", "5"),
         ("Transfer-Encoding", "chunked"), ("Range", "bytes=0-9"), ("If-None-Match", "\"1\""), ("Connection", "close"),
     ])
-    func refusesHeadersThatSmuggle(name: String, value: String) async throws {
+    func headersThatSmuggleLinesAreRefused(name: String, value: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let request = DownloadRequest(url: origin.url("/"), headers: [(name, value)])
@@ -137,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func stopsWhatTheInspectorRefuses() async throws {
+    @Test func theTransferStopsWhenTheInspectorRefusesTheBody() async throws {
         let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 1 << 30) }
         let seen = Mutex(0)
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
@@ -151,7 +153,7 @@ import Testing
         }
     }
 
-    /// How long a body is before it is decoded says nothing of how much there is to see.
+    /// The length of an encoded body differs from the length of the decoded one.
     @Test func progressTellsTheLengthOfTheDecodedBody() async throws {
         let packed = try gzip(of: 1 << 20)
         let origin = try LoopbackOrigin { request in
@@ -175,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func acceptsWhatStaysUndecided() async throws {
+    @Test func aBodyOnWhichTheInspectorNeverDecidesIsAccepted() async throws {
         let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 200_000) }
         let most = Mutex(0)
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
@@ -188,7 +190,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [Errno.noSpace, .ioError]) func theDiskIsNotTheNetwork(errno: Errno) async throws {
+    @Test(arguments: [Errno.noSpace, .ioError]) func aFailureToMakeTheFileIsADiskFailure(errno: Errno) async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader(makeFile: { throw errno }) { downloader in
             #expect(
@@ -197,7 +199,7 @@ import Testing
         }
     }
 
-    @Test func aFullDiskWhileWriting() async throws {
+    @Test func aDiskThatFillsDuringTheTransferIsADiskFailure() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader(makeFile: { try FileDescriptor.open("/dev/full", .readWrite) }) { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .diskFull)

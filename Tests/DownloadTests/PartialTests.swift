@@ -4,7 +4,7 @@ import Testing
 
 @testable import Download
 
-/// What is kept of bodies that broke off: a little, and for a while.
+/// Partial bodies of truncated transfers, which are kept within limits of size and time.
 @Suite(.timeLimit(.minutes(15))) struct PartialTests {
     private func key(_ path: String) throws -> PartialKey {
         let url = try DownloadURL("http://a.example\(path)", maxBytes: 100)
@@ -20,8 +20,8 @@ import Testing
         return Partial(url: "", etag: "\"1\"", writer: writer, total: nil)
     }
 
-    /// Although nothing is downloaded any more.
-    @Test func itsFileIsClosedInTime() throws {
+    /// Also if no more downloads run.
+    @Test func theFileOfAnOldPartialBodyIsClosed() throws {
         try withTemporaryDirectory { folder in
             var store = PartialStore(bytes: 1_000)
             store.keep(try partial(10, in: folder), try key("/a"))
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func theOldestMakesRoom() throws {
+    @Test func theOldestPartialBodiesAreForgottenFirst() throws {
         try withTemporaryDirectory { folder in
             var store = PartialStore(bytes: 1_000)
             for number in 0..<5 { store.keep(try partial(300, in: folder), try key("/\(number)")) }

@@ -5,7 +5,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Transfers that pause until there is room on the disk for what has come.
+/// Transfers that pause until space is reserved for the received bytes.
 @Suite(.timeLimit(.minutes(15))) struct PauseTests {
     private static let body = (0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
@@ -107,8 +107,8 @@ import Testing
         }
     }
 
-    /// What the decoder has made of the bytes is kept, and the thread that all transfers share goes on.
-    @Test(arguments: [true, false]) func aBodyThatWaitsForRoomHoldsUpNoOther(_ isPacked: Bool) async throws {
+    /// The decoded bytes are kept, and the thread that all transfers share goes on.
+    @Test(arguments: [true, false]) func aBodyThatWaitsForSpaceDelaysNoOther(_ isPacked: Bool) async throws {
         let packed = try gzip(of: 400_000)
         let plain = [UInt8](repeating: 0, count: 400_000)
         let origin = try LoopbackOrigin { request in
@@ -135,8 +135,8 @@ import Testing
         }
     }
 
-    /// Bytes that don't pack come in as many pieces as they are sent in, and each may be cut anywhere when it comes again.
-    @Test func aPackedBodyThatPausesAtEachPieceIsWholeWhereverItIsCut() async throws {
+    /// Incompressible bytes arrive in as many pieces as were sent, and each piece may be cut anywhere after a pause.
+    @Test func aCompressedBodyThatPausesAtEachPieceIsWhole() async throws {
         let packed = try gzip(of: 3_000_000)
         let origin = try LoopbackOrigin { _ in
             .slowly(packed + packed, pieces: 60, pause: 1, headers: [("Content-Encoding", "gzip")])
@@ -151,11 +151,11 @@ import Testing
         #expect(room.pauses >= 90)
     }
 
-    @Test func noRoomAfterAPauseEndsItAtOnceAndTheOthersGoOn() async throws {
+    @Test func aRefusedReservationAfterAPauseEndsOnlyItsTransfer() async throws {
         #expect(try await endOf(LateRoom(isRefused: true)) == .diskFull)
     }
 
-    @Test func aVerdictAfterAPauseEndsItAtOnceAndTheOthersGoOn() async throws {
+    @Test func aRefusalByTheInspectorAfterAPauseEndsOnlyItsTransfer() async throws {
         let code = try await endOf(LateRoom()) { _ in .refuse(Failure(.notAnImage, "It is no picture.")) }
         #expect(code == .notAnImage)
     }

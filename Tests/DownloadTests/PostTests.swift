@@ -3,7 +3,7 @@ import Download
 import TestSupport
 import Testing
 
-/// Requests that have a body.
+/// Requests with a body.
 @Suite(.timeLimit(.minutes(15))) struct PostTests {
     @Test func `A body is sent by POST, and the next request on the connection is a GET without one`() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
@@ -22,7 +22,7 @@ import Testing
         #expect(origin.requests.allSatisfy { $0.header("Content-Type") == "application/json" })
     }
 
-    @Test func `An empty body is a body, and a redirect of one can be refused`() async throws {
+    @Test func `An empty body is sent by POST, and its redirect can be refused`() async throws {
         let origin = try LoopbackOrigin { request in
             request.path == "/moved" ? .redirect(to: "/a") : .status(204)
         }

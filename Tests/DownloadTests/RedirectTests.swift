@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct RedirectTests {
-    @Test(arguments: [301, 302, 303, 307, 308]) func follows(code: Int) async throws {
+    @Test(arguments: [301, 302, 303, 307, 308]) func redirectsAreFollowed(code: Int) async throws {
         let origin = try LoopbackOrigin(script: [
             "/a": [.redirect(to: "dir/b c", code: code)], "/dir/b%20c": [.redirect(to: "/d?x=1")],
             "/d?x=1": [.ok([1, 2])],
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [(5, true), (6, false)]) func countsTheHops(hops: Int, arrives: Bool) async throws {
+    @Test(arguments: [(5, true), (6, false)]) func redirectsAreCounted(hops: Int, arrives: Bool) async throws {
         let origin = try LoopbackOrigin { request in
             let left = Int(request.path.dropFirst()) ?? 0
             return left == 0 ? .ok([1]) : .redirect(to: "/\(left - 1)")
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func aLoopEnds() async throws {
+    @Test func aRedirectLoopEnds() async throws {
         let origin = try LoopbackOrigin { _ in .redirect(to: "/") }
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .tooManyRedirects)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: ["ftp://127.0.0.1/", "file:///etc/passwd", "http://", "javascript:1", "http://exa mple/"])
-    func goesNowhereElse(location: String) async throws {
+    func aRedirectToAnInvalidURLIsRefused(location: String) async throws {
         let origin = try LoopbackOrigin { _ in .redirect(to: location) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
@@ -47,14 +47,14 @@ import Testing
         }
     }
 
-    @Test func withoutLocationIsAStatus() async throws {
+    @Test func aRedirectWithoutALocationIsItsStatus() async throws {
         let origin = try LoopbackOrigin { _ in .status(302) }
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .http(302))
         }
     }
 
-    @Test func aLongBodyOnTheWayIsNotRead() async throws {
+    @Test func theLongBodyOfARedirectIsNotRead() async throws {
         let long = [UInt8](repeating: 0x78, count: 1 << 20)
         let origin = try LoopbackOrigin {
             $0.path == "/" ? .status(302, headers: [("Location", "/b")], body: long) : .ok([1])
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func secretsStayAtTheirOrigin() async throws {
+    @Test func secretsAreNotSentToAnotherOrigin() async throws {
         let other = try LoopbackOrigin { _ in .ok([1]) }
         let origin = try LoopbackOrigin { [url = other.url("/there")] request in
             request.path == "/first" ? .redirect(to: "/second") : .redirect(to: url)
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func theGuardJudgesEveryHop() async throws {
+    @Test func theAddressGuardChecksEveryHop() async throws {
         let origin = try LoopbackOrigin { _ in .redirect(to: "http://127.0.0.2:1/") }
         let configuration = try AddressPolicy(allowing: ["127.0.0.1"])
         try await withDownloader(configure: { $0.addresses = configuration }) { downloader in
@@ -102,7 +102,7 @@ import Testing
         "http://0:PORT/", "http://[::ffff:127.0.0.1]:PORT/", "http://[::1]:PORT/", "http://169.254.169.254/",
         "http://127.1:PORT/", "http://[64:ff9b::127.0.0.1]/",
     ])
-    func refusesBeforeAnythingIsSent(url: String) async throws {
+    func aForbiddenAddressIsRefusedBeforeConnecting(url: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader(configure: { $0.addresses = .publicOnly }) { downloader in
             let url = url.replacing("PORT", with: "\(origin.port)")
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func aProxyIsUsedWhenAskedFor() async throws {
+    @Test func aConfiguredProxyIsUsed() async throws {
         let proxy = try LoopbackOrigin { _ in .ok([1, 2, 3]) }
         try await withDownloader(configure: { $0.proxy = proxy.url("") }) { downloader in
             let outcome = await downloader.download(DownloadRequest(url: "http://example.invalid/a"))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Download
 
-/// What RFC 9111 requires of a cache that is shared and only asks with GET: of an answer's headers, whether it may be used
+/// The rules of RFC 9111 for a shared cache that sends GET only: by its headers, whether a response may be used
 /// again at once, or after some seconds, without asking.
 @Suite(.timeLimit(.minutes(15))) struct RequiredCachingTests {
     /// 7 November 1994, 08:49:37 UTC.
@@ -94,7 +94,9 @@ import Testing
         asked(date, "Expires: Mon, 07 Nov 1994 07:26:17 GMT", modified, status: status)
     }
 
-    @Test(arguments: freshness + ages + expiries + guesses + stale) func isUsedAgainOnlyAsRequired(_ given: Case) {
+    @Test(arguments: freshness + ages + expiries + guesses + stale) func aResponseIsReusedOnlyAsTheStandardAllows(
+        _ given: Case
+    ) {
         var headers = ResponseHeaders()
         for line in given.lines { Array("\(line)\r\n".utf8).withUnsafeBytes { headers.absorb($0) } }
         let freshness = Freshness(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Download
 
-/// What was received isn't asked for again, where it can be told that it is still the same.
+/// Received bytes aren't requested again if a validator shows that they are unchanged.
 @Suite(.timeLimit(.minutes(15))) struct ResumeTests {
     private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
@@ -30,7 +30,7 @@ import Testing
             ], body: Array(Self.body[first...]))
     }
 
-    @Test func theNextTryGoesOnWhereTheLastEnded() async throws {
+    @Test func aRetryResumesWhereTheLastTryEnded() async throws {
         let origin = try origin { part($0) }
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .connectionLost)
@@ -47,7 +47,7 @@ import Testing
 
     enum Nothing: CaseIterable { case busy, noReply, silence }
 
-    /// A try that doesn't come as far as a body takes nothing away from the next.
+    /// A try without a body keeps the partial body for the next try.
     @Test(arguments: Nothing.allCases) func aPartialBodyOutlastsATryWithoutABody(_ kind: Nothing) async throws {
         let isBack = Atomic(false)
         let origin = try origin { request in
@@ -74,8 +74,8 @@ import Testing
         #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, true, true])
     }
 
-    /// What a transfer has got is never more than there is, whether the origin goes on or begins anew.
-    @Test(arguments: [true, false]) func progressCountsWhatBelongsTogether(_ goesOn: Bool) async throws {
+    /// The received bytes never exceed the length, whether the origin resumes or begins anew.
+    @Test(arguments: [true, false]) func progressCountsThePartialBodyOnlyIfItIsResumed(_ goesOn: Bool) async throws {
         let origin = try origin { request in
             let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
             let (count, etag) = (Self.body.count, ("ETag", "\"v1\""))
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func oneThatWantsTheBeginningOnlyTakesNothingOfALongerTry() async throws {
+    @Test func aRequestForTheBeginningOnlyDoesNotUseAPartialBody() async throws {
         let origin = try origin { part($0) }
         try await withDownloader { downloader in
             var request = DownloadRequest(url: origin.url("/a"))
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func aChangedBodyIsTakenWhole() async throws {
+    @Test func aChangedBodyIsReceivedWhole() async throws {
         let other = [UInt8](repeating: 9, count: 50_000)
         let origin = try origin { _ in .status(200, headers: [("ETag", "\"v2\"")], body: other) }
         try await withDownloader { downloader in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["W/\"v1\"", "v1", ""]) func aWeakValidatorIsNotEnough(_ etag: String) async throws {
+    @Test(arguments: ["W/\"v1\"", "v1", ""]) func aBodyWithAWeakValidatorIsNotResumed(_ etag: String) async throws {
         let origin = try origin(etag: etag) { part($0) }
         try await withDownloader { downloader in
             for _ in 0..<2 { _ = await downloader.download(DownloadRequest(url: origin.url("/a"))) }
@@ -129,7 +129,7 @@ import Testing
         #expect(origin.requests.allSatisfy { $0.header("Range") == nil })
     }
 
-    @Test func ofAnEncodedBodyNoPartIsAskedFor() async throws {
+    @Test func anEncodedBodyIsNotResumed() async throws {
         let origin = try origin(headers: [("Content-Encoding", "identity")]) { part($0) }
         try await withDownloader { downloader in
             for _ in 0..<2 { _ = await downloader.download(DownloadRequest(url: origin.url("/a"))) }
@@ -137,8 +137,8 @@ import Testing
         #expect(origin.requests.allSatisfy { $0.header("Range") == nil })
     }
 
-    /// Another part, another version, no such part: never bytes that don't belong together, and the try after is fresh.
-    @Test(arguments: 0..<4) func aWrongAnswerIsNoBody(_ kind: Int) async throws {
+    /// Another part, another version, or no such part: no mixed bytes are delivered, and the next try is fresh.
+    @Test(arguments: 0..<4) func aWrongAnswerToARangeRequestFails(_ kind: Int) async throws {
         let origin = try origin { request in
             switch kind {
             case 0: part(request, etag: "\"v2\"")
@@ -158,7 +158,7 @@ import Testing
 
     /// A part that was not requested is not accepted as a body, whatever its headers say.
     @Test(arguments: ["bytes 0-9/10", "bytes 0-9/200000", "bytes 5-14/200000", nil])
-    func aPartIsNotTheWhole(_ range: String?) async throws {
+    func aPartThatWasNotRequestedIsTruncated(_ range: String?) async throws {
         let headers = [("ETag", "\"v1\"")] + (range.map { [("Content-Range", $0)] } ?? [])
         let origin = try LoopbackOrigin { _ in .status(206, headers: headers, body: Array(Self.body.prefix(10))) }
         try await withDownloader { downloader in
@@ -168,9 +168,10 @@ import Testing
         }
     }
 
-    /// What the range says is compared with what is known and with what comes. Each is refused, and the try after is fresh.
+    /// The range is compared with the known length and the received bytes. Each range here is refused, and the next try
+    /// is fresh.
     @Test(arguments: ["F-199999/200001", "F-199998/199999", "F-199998/200000", "F-200000/*", "F-199999/x"])
-    func aRangeThatDoesNotAddUpIsNoBody(_ range: String) async throws {
+    func aContradictoryContentRangeFails(_ range: String) async throws {
         let origin = try origin { request in
             let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
             let range = "bytes " + range.replacing("F", with: "\(first)")
@@ -185,8 +186,8 @@ import Testing
         #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, false])
     }
 
-    /// Part of the rest: gone on with, until it is whole.
-    @Test func partOfTheRestIsGoneOnWith() async throws {
+    /// The answer has only a part of the rest, and the next try resumes behind it.
+    @Test func aPartOfTheRestIsResumed() async throws {
         let origin = try origin { request in
             let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
             let end = min(first + 60_000, Self.body.count)
@@ -205,7 +206,7 @@ import Testing
         #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, true])
     }
 
-    @Test func anotherJobsHeadersMakeAnotherBody() async throws {
+    @Test func aBodyIsNotResumedWithOtherHeaders() async throws {
         let origin = try origin { part($0) }
         try await withDownloader { downloader in
             _ = await downloader.download(DownloadRequest(url: origin.url("/a"), headers: [("X-Key", "1")]))

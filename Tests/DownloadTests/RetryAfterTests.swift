@@ -12,7 +12,7 @@ import Testing
         ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Sun, 06 Nov 1994 00:00:00 GMT", 0),
         ("Fri, 31 Dec 2032 23:59:59 GMT", 3600), ("Mon Nov  7 00:00:00 1994", 3600),
     ])
-    func reads(value: String, seconds: Int) {
+    func retryAfterIsParsed(value: String, seconds: Int) {
         #expect(RetryAfter.parse(value, now: Self.now) == .seconds(seconds))
     }
 
@@ -22,7 +22,7 @@ import Testing
         "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 46 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994", "06 Nov 1994 08:49 GMT",
         "１２",
     ])
-    func passesOver(value: String) {
+    func anInvalidRetryAfterIsIgnored(value: String) {
         #expect(RetryAfter.parse(value, now: Self.now) == nil)
     }
 
@@ -30,7 +30,7 @@ import Testing
         ("Thu, 01 Jan 1970 00:00:10 GMT", 0, 10), ("Thu, 29 Feb 2024 00:00:10 GMT", 1_709_164_800, 10),
         ("Fri, 01 Mar 2024 00:00:10 GMT", 1_709_251_200, 10), ("Sat, 01 Jan 2000 00:00:10 GMT", 946_684_800, 10),
     ])
-    func knowsTheCalendar(value: String, now: Int64, seconds: Int) {
+    func retryAfterDatesFollowTheCalendar(value: String, now: Int64, seconds: Int) {
         #expect(RetryAfter.parse(value, now: now) == .seconds(seconds))
     }
 }

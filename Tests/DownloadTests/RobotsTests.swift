@@ -34,17 +34,17 @@ import Testing
         ("\u{FEFF}User-agent: *\r\nDisallow: /a\r\n", "/a", false),
     ]
 
-    @Test(arguments: rules.indices) func rulesAreReadAsTheStandardHasThem(_ index: Int) {
+    @Test(arguments: rules.indices) func rulesOfRobotsTxtFollowTheStandard(_ index: Int) {
         let (text, path, isAllowed) = Self.rules[index]
         #expect(RobotsText(text.utf8, agent: "prefetchworker").allows(path) == isAllowed)
     }
 
-    @Test func aHostilePatternTakesNoLongerThanItsLength() {
+    @Test func aHostilePatternTakesLinearTime() {
         let text = "User-agent: *\nDisallow: /" + String(repeating: "*a", count: 2_000) + "b"
         #expect(RobotsText(text.utf8, agent: "x").allows("/" + String(repeating: "a", count: 4_000)))
     }
 
-    /// A step is a byte compared. One path never needs more than some millions of them.
+    /// A step is one compared byte. One path never needs more than some millions of steps.
     @Test func hostileRulesTakeNoLongerThanOthers() {
         let rule = "Disallow: /*" + String(repeating: "a", count: 4_000) + "b\n"
         let text = "User-agent: *\n" + String(repeating: rule, count: 100)
@@ -63,7 +63,7 @@ import Testing
         ("otherbot: unavailable_after: Wednesday, 25-Jun-40 15:00:00 GMT, noai", false), (", :, noai:", false),
     ]
 
-    @Test(arguments: tags.indices) func tagsAreReadAsTheyAreMeant(_ index: Int) {
+    @Test(arguments: tags.indices) func robotsTagsAreParsed(_ index: Int) {
         let (header, isForbidden) = Self.tags[index]
         #expect(RobotsTag.forbids(header, agent: "prefetchworker") == isForbidden)
     }
@@ -75,7 +75,7 @@ import Testing
         return request
     }
 
-    @Test func itIsAskedOnceAndObeyed() async throws {
+    @Test func robotsTxtIsRequestedOnceAndObeyed() async throws {
         let rules = Array("User-agent: *\nDisallow: /no".utf8)
         let origin = try LoopbackOrigin { $0.path == "/robots.txt" ? .ok(rules, type: "text/plain") : .ok([1]) }
         let refuse: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
@@ -89,7 +89,7 @@ import Testing
         #expect(origin.requests.map(\.path) == ["/robots.txt", "/yes", "/no/2"])
     }
 
-    @Test func everyHopOfARedirectIsJudged() async throws {
+    @Test func robotsTxtIsCheckedForEveryHopOfARedirect() async throws {
         let other = try LoopbackOrigin { request in
             request.path == "/robots.txt" ? .ok(Array("User-agent: *\nDisallow: /no".utf8)) : .ok([1])
         }
@@ -108,7 +108,7 @@ import Testing
         #expect(other.requestCount("/no") == 0)
     }
 
-    @Test func oneThatCanNotBeHadSaysNothingYet() async throws {
+    @Test func anUnavailableRobotsTxtFailsTheRequestAndIsRequestedAgain() async throws {
         let origin = try LoopbackOrigin(script: [
             "/robots.txt": [.status(503), .ok(Array("User-agent: *\nAllow: /".utf8))], "/a": [.ok([1])],
         ])
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func aTagsLinesAreReadOneByOne() async throws {
+    @Test func eachLineOfRobotsTagIsRead() async throws {
         let tags = [("X-Robots-Tag", "otherbot: noindex"), ("X-Robots-Tag", "noai")]
         let origin = try LoopbackOrigin { request in
             request.path == "/robots.txt" ? .status(404) : .ok([1], headers: tags)
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    /// It belongs to all who wait for it, and none of them has to.
+    /// The request for robots.txt is shared, and each waiting request can be cancelled.
     @Test func aCancelledRequestDoesNotWaitForRobotsTxt() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withDownloader { downloader in
@@ -143,8 +143,8 @@ import Testing
         #expect(origin.requests.map(\.path) == ["/robots.txt"])
     }
 
-    /// Hosts choose how long their rules are.
-    @Test func theOldestRulesAreForgottenWhereAllAreTooLong() async throws {
+    /// Hosts choose the length of their rules.
+    @Test func theOldestRulesAreForgottenIfAllTogetherAreTooLong() async throws {
         let keeper = RobotsKeeper(agent: "x", maxTotalBytes: 10_000)
         let count = Mutex(0)
         func ask(_ host: String) async throws {
@@ -168,7 +168,7 @@ import Testing
         #expect(count.withLock { $0 } == 7)
     }
 
-    @Test func aTagOfAnAnswerWithoutBytesCountsAsWell() async throws {
+    @Test func aRobotsTagOfA304IsObeyed() async throws {
         let origin = try LoopbackOrigin { request in
             request.path == "/robots.txt" ? .status(404) : .status(304, headers: [("X-Robots-Tag", "noai")])
         }
@@ -181,8 +181,8 @@ import Testing
         }
     }
 
-    /// The line at the limit is cut through: what is left of it would forbid more than the whole.
-    @Test(arguments: [true, false]) func ofOneThatIsTooLongTheBeginningCounts(_ isAnnounced: Bool) async throws {
+    /// The line at the limit is cut: its rest would forbid more than the whole line.
+    @Test(arguments: [true, false]) func theBeginningOfATooLongRobotsTxtIsUsed(_ isAnnounced: Bool) async throws {
         var text = Array("User-agent: *\nDisallow: /no\n".utf8)
         let rest = Array("\nDisallow: /late\n".utf8)
         text += [UInt8](repeating: UInt8(ascii: "#"), count: (500 << 10) - text.count - 13) + rest
@@ -200,7 +200,7 @@ import Testing
         #expect(origin.requestCount("/robots.txt") == 1)
     }
 
-    @Test func theTagCutsTheTransfer() async throws {
+    @Test func aRobotsTagEndsTheTransferEarly() async throws {
         let body = [UInt8](repeating: 1, count: 4 << 20)
         let origin = try LoopbackOrigin { request in
             request.path == "/robots.txt" ? .status(404) : .ok(body, headers: [("X-Robots-Tag", "noai")])

@@ -31,17 +31,17 @@ import Testing
         return origin.requests.dropFirst().map(\.path)
     }
 
-    @Test func higherPriorityFirstWhateverTheRank() async throws {
+    @Test func aHigherPriorityIsFirstWhateverTheRank() async throws {
         let found = try await order([("/low", -1, -100), ("/old", 0, 1), ("/new", 0, 2), ("/high", 9, 100)])
         #expect(found == ["/high", "/old", "/new", "/low"])
     }
 
-    @Test func firstInFirstOut() async throws {
+    @Test func risingRanksAreFirstInFirstOut() async throws {
         let found = try await order((2...14).shuffled().map { ("/\($0)", 0, Int64($0)) })
         #expect(found == (2...14).map { "/\($0)" })
     }
 
-    @Test func lastInFirstOut() async throws {
+    @Test func fallingRanksAreLastInFirstOut() async throws {
         let found = try await order((2...14).shuffled().map { ("/\($0)", 0, -Int64($0)) })
         #expect(found == (2...14).reversed().map { "/\($0)" })
     }
@@ -71,7 +71,7 @@ import Testing
         #expect(origin.requests.map(\.path) == ["/0", "/3", "/2", "/4", "/1"])
     }
 
-    @Test func limitsHold() async throws {
+    @Test func theLimitsOfAllAndOfAHostHold() async throws {
         let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 5, then: .ok([1])) }
         let configure: (inout DownloadConfiguration) -> Void = {
             $0.concurrency = 5
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func aBusyHostHoldsUpNobody() async throws {
+    @Test func aBusyHostDelaysNoOtherHost() async throws {
         let origin = try LoopbackOrigin { $0.path == "/slow" ? .silence : .ok([1]) }
         try await withDownloader(configure: { $0.perHost = 1 }) { downloader in
             let slow = (0..<3).map { _ in
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func aBlockedHostWaits() async throws {
+    @Test func requestsToABlockedHostWait() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             downloader.block(host: "127.0.0.1", for: .seconds(3600))
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// Many wait for the one place that the busy answer makes free: none of them goes out, and each is told why.
+    /// Many requests wait for the slot that the busy response frees: none is sent, and each ends with the reason.
     @Test(arguments: [429, 503]) func waitingRequestsHeedRetryAfter(_ status: Int) async throws {
         let gate = Gate()
         let origin = try LoopbackOrigin { _ in
@@ -170,8 +170,8 @@ import Testing
         }
     }
 
-    /// An answer for good speaks for itself alone.
-    @Test func retryAfterOfAnotherAnswerBlocksNobody() async throws {
+    /// A permanent failure counts for its URL only.
+    @Test func aRetryAfterOfA404DoesNotBlockTheHost() async throws {
         let origin = try LoopbackOrigin { _ in .status(404, headers: [("Retry-After", "600")]) }
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .http(404))
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func aBlockEnds() async throws {
+    @Test func aBlockEndsAfterItsTime() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let started = ContinuousClock.now
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func unconsumedBodiesHoldUpNewTransfers() async throws {
+    @Test func unconsumedBodiesDelayNewTransfers() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader(configure: { $0.maxUnconsumedBodies = 3 }) { downloader in
             let files = Files()
@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func moreTransfersMayLeaveMoreBodies() async throws {
+    @Test func aHigherConcurrencyAllowsMoreUnconsumedBodies() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         let configure: (inout DownloadConfiguration) -> Void = {
             $0.concurrency = 2
@@ -250,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func thousandsMayWait() async throws {
+    @Test func thousandsOfRequestsCanWait() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let arrived = await withTaskGroup(of: Bool.self) { group in

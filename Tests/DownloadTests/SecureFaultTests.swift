@@ -58,7 +58,7 @@ struct SecureFaultTests {
         Fault(.h2, "/plain", .connectionLost),
     ]
 
-    @Test(arguments: [handshakes, records, frames]) func endsInItsClass(_ faults: [Fault]) async throws {
+    @Test(arguments: [handshakes, records, frames]) func aFaultOverTLSEndsInItsClass(_ faults: [Fault]) async throws {
         try await withTemporaryDirectory { scratch in
             let origin = try SecureOrigin(scratch: scratch)
             defer { origin.stop() }
@@ -84,8 +84,8 @@ struct SecureFaultTests {
         }
     }
 
-    /// In a process of its own: what other tests hold meanwhile would count here.
-    @Test func noneOfThemLeavesMemoryBehind() async {
+    /// In a process of its own, without the memory of other tests.
+    @Test func faultsOverTLSLeakNoMemory() async {
         await #expect(processExitsWith: .success) {
             try await withTemporaryDirectory { scratch in
                 let origin = try SecureOrigin(scratch: scratch)
@@ -111,7 +111,7 @@ struct SecureFaultTests {
         }
     }
 
-    @Test func theGoodOnesAreGood() async throws {
+    @Test func intactResponsesOverTLSAreDelivered() async throws {
         try await withTemporaryDirectory { scratch in
             let origin = try SecureOrigin(scratch: scratch)
             defer { origin.stop() }
@@ -131,8 +131,8 @@ struct SecureFaultTests {
         }
     }
 
-    /// A connection whose server says goodbye is left, and the next request makes another.
-    @Test func aGoodbyeCostsNoOtherRequest() async throws {
+    /// A connection with a GOAWAY is not reused, and the next request opens another.
+    @Test func aGoawayFailsNoOtherRequest() async throws {
         try await withTemporaryDirectory { scratch in
             let origin = try SecureOrigin(scratch: scratch)
             defer { origin.stop() }

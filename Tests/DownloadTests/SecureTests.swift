@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func trustsTheGivenAuthority() async throws {
+    @Test func aGivenAuthorityIsTrusted() async throws {
         try await withNginx { nginx in
             try await withDownloader(configure: { $0.caFile = nginx.caFile.string }) { downloader in
                 let outcome = await downloader.download(DownloadRequest(url: nginx.secureURL("/a.bin")))
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func refusesAnUnknownAuthorityUnlessToldOtherwise() async throws {
+    @Test func anUnknownAuthorityIsRefusedUnlessAllowed() async throws {
         try await withNginx { nginx in
             try await withDownloader { downloader in
                 var request = DownloadRequest(url: nginx.secureURL("/a.bin"))
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func refusesAnotherHostsCertificate() async throws {
+    @Test func anotherHostsCertificateIsRefused() async throws {
         try await withNginx { nginx in
             let configure: (inout DownloadConfiguration) -> Void = { $0.caFile = nginx.caFile.string }
             try await withDownloader(configure: configure) { downloader in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func aMissingAuthorityFileIsToldAtOnce() {
+    @Test func aMissingAuthorityFileIsRefusedAtOnce() {
         var configuration = DownloadConfiguration()
         configuration.caFile = "/nonexistent/ca.pem"
         #expect {

@@ -3,11 +3,11 @@ import Download
 import TestSupport
 import Testing
 
-/// Answers without a request, and compressed bodies that break off.
+/// Responses without a request, and truncated compressed bodies.
 @Suite(.timeLimit(.minutes(15))) struct UnaskedAnswerTests {
     private static let late = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
 
-    @Test func aSecondAnswerThatComesLateIsNobodys() async throws {
+    @Test func aLateSecondResponseIsNotTakenForTheNextRequests() async throws {
         let origin = try LoopbackOrigin { request in
             .answersTwice(Array("right \(request.path)".utf8), late: Self.late, milliseconds: 50)
         }
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func aHostThatBehavesKeepsItsConnections() async throws {
+    @Test func theConnectionsOfAnOrderlyHostAreReused() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1, 2, 3]) }
         try await withDownloader { downloader in
             for number in 0..<20 {
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func membersOfGzipFollowEachOtherAndPaddingIsLeftOut() async throws {
+    @Test func severalGzipMembersAreDecodedAndPaddingIsIgnored() async throws {
         let packed = try gzip(of: 1_000)
         let origin = try LoopbackOrigin { request in
             .ok(
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func aCodingThatIsNoneChangesNothing() async throws {
+    @Test func anUnknownContentEncodingIsIgnored() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1, 2, 3], headers: [("Content-Encoding", "utf-8")]) }
         try await withDownloader { downloader in
             #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).file?.size == 3)

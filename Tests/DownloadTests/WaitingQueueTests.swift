@@ -26,7 +26,7 @@ import Testing
         return order
     }
 
-    /// One place, seven asked for, then seven more: 1, 7 as asked then, 14…8, 6…2.
+    /// One slot and seven requests, then seven more: 1, then 7 as queued before, 14…8, 6…2.
     @Test func lastInFirstOutWithinAHostAndAPriority() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
@@ -46,7 +46,7 @@ import Testing
         #expect(first == [1, 101, 2, 102, 3, 103])
     }
 
-    @Test func aHostsSilentTransfersLeaveTheirPlacesToOthersAndNotToItself() throws {
+    @Test func theSlotsOfSilentTransfersGoToOtherHostsOnly() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 6))
         let (slow, quick) = (try host("slow.example"), try host("quick.example"))
         for id in UInt64(1)...3 { queue.insert(queued(id, slow, rank: Int64(id))) }
@@ -83,7 +83,7 @@ import Testing
         #expect(started.firstIndex(of: 2) == 31)
     }
 
-    @Test func aSharedRequestMovesAndTheRestStays() throws {
+    @Test func aCoalescedRequestMovesAndTheOthersStay() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
         for id in UInt64(1)...5 { queue.insert(queued(id, host, rank: Int64(id), name: Int64(id))) }
@@ -104,9 +104,9 @@ import Testing
         #expect(Set(drain(&queue)) == [1, 2, 3, 4, 11])
     }
 
-    /// Every step costs the logarithm of what waits: with thirty times as many it takes about as long, and not thirty
-    /// times. The bound is generous: what it tells apart is far from it on both sides.
-    @Test func aStepCostsTheLogarithmOfWhatWaits() throws {
+    /// Every step costs the logarithm of the queue's length: thirty times as many take about as long, and not thirty
+    /// times. The bound is generous: both cases are far from it.
+    @Test func aStepCostsTheLogarithmOfTheQueuesLength() throws {
         func seconds(_ count: UInt64) throws -> Double {
             var queue = WaitingQueue(limits: HostLimits(perHost: 1))
             let hosts = try (0..<10).map { try host("h\($0).example") }
@@ -147,7 +147,7 @@ import Testing
 
 /// What several workers share.
 extension WaitingQueueTests {
-    @Test func aHostWithoutAShareWaitsAndStartsOnceItHasOne() throws {
+    @Test func aHostWithoutAShareWaitsAndStartsOnceItHasAShare() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let (a, b) = (try host("a.example"), try host("b.example"))
         queue.setShares(["a.example": HostShare(slots: 2, parts: 2)])
@@ -161,7 +161,7 @@ extension WaitingQueueTests {
         #expect([queue.start(now: now)?.id, queue.start(now: now)?.id] == [3, 4])
     }
 
-    @Test func aHostThatHasAnsweredIsRememberedThoughNothingElseIs() throws {
+    @Test func aHostWithoutAStateIsStillKnownToHaveAnswered() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let a = try host("a.example")
         queue.insert(queued(1, a))
