@@ -90,18 +90,20 @@ struct BucketLocationTests {
         ("s3://KEY:s3cret@pics/x", BucketLocation.Server()), ("s3://KEY:s3cret/more@pics/x", BucketLocation.Server()),
         ("s3://pics", .init(endpoint: "https://KEY:s3cret@s3.example.com")),
     ])
-    func `Keys in a location are refused, and not repeated`(_ text: String, _ server: BucketLocation.Server) throws {
+    func `Keys in a location are refused, and not shown in the error`(_ text: String, _ server: BucketLocation.Server)
+        throws
+    {
         let error = #expect(throws: StorageError.self) { try BucketLocation(text, server: server) }
         #expect(error?.message.contains("s3cret") == false)
     }
 
     @Test(arguments: ["", "a/../b", ".", "a\u{0}b", "a\u{7F}", String(repeating: "a", count: 1_023)])
-    func `A key that servers may take for another one is refused`(_ key: String) throws {
+    func `A key that servers may take for another key is refused`(_ key: String) throws {
         let location = try BucketLocation("s3://pics/x")
         #expect(throws: StorageError.self) { try location.path(of: key) }
     }
 
-    @Test func `An option wins over the environment, and that over the profile`() throws {
+    @Test func `An option overrides the environment, and the environment overrides the profile`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("config")
             try write(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// Connections, the thread that drives them, and the end of both.
+/// Connections, the thread that runs them, and their ends.
 @Suite("Connections", .timeLimit(.minutes(15)))
 struct ConnectionTests {
     @Test(arguments: [LoopbackReply.silence, .stall(afterBytes: 10), .status(503)])
@@ -56,7 +56,7 @@ struct ConnectionTests {
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `No more requests are under way than are allowed, and connections are kept`() async throws {
+    @Test func `No more requests are in flight than allowed, and connections are kept`() async throws {
         let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 2, then: .ok([1])) }
         let bucket = try bucket(at: origin) { $0.connections = 3 }
         try await withThrowingTaskGroup(of: [UInt8]?.self) { group in

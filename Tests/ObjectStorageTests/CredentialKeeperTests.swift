@@ -5,7 +5,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// A container's service whose answers are good for a while, and a clock that tests move.
+/// A container's service whose credentials expire, and a clock that tests move.
 @Suite("Keeping credentials", .timeLimit(.minutes(5)))
 struct CredentialKeeperTests {
     final class Clock: Sendable {
@@ -30,7 +30,7 @@ struct CredentialKeeperTests {
             now: { clock.now })
     }
 
-    @Test func `They are fetched once for all, and again five minutes before they run out`() async throws {
+    @Test func `Credentials are fetched once for all calls, and again five minutes before they expire`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/": [
                 .delayed(milliseconds: 50, then: Self.answer("ID1", end: "2026-11-26T10:30:00Z")),
@@ -53,7 +53,7 @@ struct CredentialKeeperTests {
     }
 
     @Test(arguments: [(500, StorageError.Code.unreachable), (403, .denied)])
-    func `While they last they are used, though there are no others`(
+    func `Credentials are used until they expire, even if a new fetch fails`(
         _ status: Int, _ code: StorageError.Code,
     ) async throws {
         let origin = try LoopbackOrigin(script: [
@@ -72,14 +72,14 @@ struct CredentialKeeperTests {
         #expect(await storageError { _ = try await keeper.credentials() }?.code == code)
     }
 
-    @Test func `Those of a short life are not fetched with each request`() async throws {
+    @Test func `Credentials of a short life are not fetched with each request`() async throws {
         let origin = try LoopbackOrigin { _ in Self.answer("ID", end: "2026-11-26T09:31:00Z") }
         let keeper = keeper(origin, Clock())
         for _ in 0..<20 { _ = try await keeper.credentials() }
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `One failure is the answer for all that waited for it`() async throws {
+    @Test func `One failed fetch fails all calls that waited for it`() async throws {
         let barrier = Barrier()
         let started = Counter()
         let origin = try LoopbackOrigin { _ in
@@ -103,7 +103,7 @@ struct CredentialKeeperTests {
         #expect(await storageError { _ = try await keeper.credentials() }?.code == .denied)
     }
 
-    @Test func `One that waits can be cancelled, and the others get theirs`() async throws {
+    @Test func `A waiting call can be cancelled, and the others get their credentials`() async throws {
         let barrier = Barrier()
         let origin = try LoopbackOrigin { _ in
             barrier.pass()
@@ -122,7 +122,7 @@ struct CredentialKeeperTests {
         #expect(try await third.value == "ID")
     }
 
-    @Test func `The one that fetches can be cancelled, and another fetches`() async throws {
+    @Test func `The call that fetches can be cancelled, and another call fetches`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/": [.silence, Self.answer("ID", end: "2026-11-26T10:30:00Z")]
         ])
@@ -136,7 +136,7 @@ struct CredentialKeeperTests {
         #expect(try await second.value == "ID")
     }
 
-    @Test func `Those that a server says have run out are fetched anew`() async throws {
+    @Test func `Credentials that a server calls expired are fetched again`() async throws {
         let service = try LoopbackOrigin(script: [
             "/": [Self.answer("ID1", end: "2099-11-26T10:30:00Z"), Self.answer("ID2", end: "2099-11-26T10:30:00Z")]
         ])
@@ -149,7 +149,7 @@ struct CredentialKeeperTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `Keys that stay and have run out are told, and not tried for ever`() async throws {
+    @Test func `Expired fixed keys fail after one request`() async throws {
         let origin = try LoopbackOrigin { _ in failing(403, "ExpiredToken") }
         let error = await storageError { _ = try await bucket(at: origin).bytes(of: "a") }
         #expect(error?.code == .denied)

@@ -25,7 +25,7 @@ struct CredentialTests {
     /// Leaves out the machine's own service, which a test must not ask.
     private static let noMachine = ["AWS_EC2_METADATA_DISABLED": "true"]
 
-    @Test func `The environment comes first`() async throws {
+    @Test func `The keys of the environment come first`() async throws {
         let all = [
             "AWS_ACCESS_KEY_ID": "ID", "AWS_SECRET_ACCESS_KEY": "SECRET", "AWS_SESSION_TOKEN": "TOKEN",
             "AWS_PROFILE": "none", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
@@ -43,8 +43,9 @@ struct CredentialTests {
         (["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "@192.0.2.1/"], .invalid),
         (["AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent", "AWS_ROLE_ARN": "arn"], .invalid), ([:], .denied),
     ])
-    func `What is of no use is told, without its value`(_ set: [String: String], _ code: StorageError.Code) async throws
-    {
+    func `An unusable variable is an error without the variable's value`(
+        _ set: [String: String], _ code: StorageError.Code
+    ) async throws {
         let error = await storageError { _ = try await fetched(set.merging(Self.noMachine) { one, _ in one }) }
         #expect(error?.code == code)
         #expect(error?.message.contains("SEC") == false || error?.message.contains("AWS_SECRET") == true)
@@ -80,7 +81,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: [("half", "aws_secret_access_key"), ("program", "credential_process"), ("none", "'none'")])
-    func `A profile without keys is told`(_ profile: String, _ word: String) async throws {
+    func `A profile without keys is an error that names the reason`(_ profile: String, _ word: String) async throws {
         try await withTemporaryDirectory { home in
             let error = await storageError { _ = try await fetched(try Self.home(home, profile)) }
             #expect(error?.code == .invalid)
@@ -88,7 +89,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `A folder that is named as the file of profiles is an error`() async throws {
+    @Test func `A folder as the file of profiles is an error`() async throws {
         try await withTemporaryDirectory { home in
             var environment = Self.noMachine
             environment["AWS_SHARED_CREDENTIALS_FILE"] = home.string
@@ -119,7 +120,7 @@ struct CredentialTests {
         </AssumeRoleWithWebIdentityResponse>
         """
 
-    @Test func `A role is taken with the platform's token, which stands in no URL`() async throws {
+    @Test func `A role is assumed with the platform's token, which is in no URL`() async throws {
         let origin = try LoopbackOrigin(script: ["/": [.status(503), .ok(Array(Self.role.utf8))]])
         try await withTemporaryDirectory { folder in
             let file = folder.appending("token")
@@ -137,7 +138,7 @@ struct CredentialTests {
                 + "&RoleSessionName=prefetch-worker&Version=2011-06-15&WebIdentityToken=to.k%2Fen")
     }
 
-    @Test func `A role that is refused is told with the service's reason, and without the token`() async throws {
+    @Test func `A refused role is an error with the service's reason and without the token`() async throws {
         let reason = "<Error><Code>InvalidIdentityToken</Code><Message>tokentext</Message></Error>"
         let origin = try LoopbackOrigin { _ in
             .status(400, body: Array("<ErrorResponse>\(reason)</ErrorResponse>".utf8))
@@ -158,7 +159,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: [false, true])
-    func `A container's role is asked for with its token`(_ isFile: Bool) async throws {
+    func `A container's role is fetched with its token`(_ isFile: Bool) async throws {
         let origin = try LoopbackOrigin(script: ["/v1?x=1": [.noReply, .ok(Array(Self.json.utf8))]])
         try await withTemporaryDirectory { folder in
             let file = folder.appending("token")
@@ -184,7 +185,7 @@ struct CredentialTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `A machine's role is asked for with a token of its own`() async throws {
+    @Test func `A machine's role is fetched with a session token`() async throws {
         let path = "/latest/meta-data/iam/security-credentials/"
         let origin = try LoopbackOrigin(script: [
             "/latest/api/token": [.ok(Array("session".utf8))], path: [.ok(Array("my role\nother".utf8))],

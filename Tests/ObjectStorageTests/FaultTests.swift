@@ -5,7 +5,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// Each way a server can misbehave ends as it should, soon.
+/// Each fault of a server ends in its error, soon.
 @Suite("Faults", .timeLimit(.minutes(15)))
 struct FaultTests {
     static let body = noise(100_000)
@@ -33,7 +33,7 @@ struct FaultTests {
     ]
 
     @Test(arguments: passing)
-    func `A fault that passes is tried again, and the file has the good bytes alone`(_ fault: Passing) async throws {
+    func `A passing fault is retried, and the file has the right bytes only`(_ fault: Passing) async throws {
         let origin = try LoopbackOrigin(script: ["/bucket/p/a": [fault.reply, fault.reply, .ok(Self.body)]])
         let bucket = try bucket(at: origin)
         try await withFile(noise(200_000, seed: 9)) { file in
@@ -47,7 +47,7 @@ struct FaultTests {
     }
 
     @Test(arguments: passing)
-    func `A fault that stays ends after the last try, and the file is empty`(_ fault: Passing) async throws {
+    func `A lasting fault ends after the last try, and the file is empty`(_ fault: Passing) async throws {
         let origin = try LoopbackOrigin { _ in fault.reply }
         let bucket = try bucket(at: origin)
         try await withFile { file in
@@ -94,7 +94,7 @@ struct FaultTests {
     ]
 
     @Test(arguments: lasting)
-    func `An answer that stays the same is not asked for again`(_ fault: Lasting) async throws {
+    func `A permanent error is not retried`(_ fault: Lasting) async throws {
         let origin = try LoopbackOrigin { _ in fault.reply }
         let bucket = try bucket(at: origin)
         let error = await storageError { _ = try await bucket.bytes(of: "a") }
@@ -103,14 +103,14 @@ struct FaultTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `A region is named where the answer has no body, too`() async throws {
+    @Test func `A wrong region is recognised in an answer without a body, too`() async throws {
         let head = "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: eu-central-1\r\nContent-Length: 0\r\n\r\n"
         let origin = try LoopbackOrigin { _ in .raw(head) }
         let bucket = try bucket(at: origin)
         #expect(await storageError { _ = try await bucket.info(of: "a") }?.code == .wrongRegion)
     }
 
-    @Test func `A server that says nothing is given up after the time for that`() async throws {
+    @Test func `A silent server is given up after the timeout`() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         let bucket = try bucket(at: origin) { ($0.totalTimeout, $0.tries) = (300, 2) }
         let started = ContinuousClock.now
@@ -120,7 +120,7 @@ struct FaultTests {
     }
 
     @Test(arguments: [LoopbackReply.stall(afterBytes: 1_000), .drip(bytesPerSecond: 100, of: 100_000)])
-    func `A server that stops in the middle, or goes on at a crawl, is given up`(_ reply: LoopbackReply) async throws {
+    func `A stalled or very slow transfer is given up`(_ reply: LoopbackReply) async throws {
         let origin = try LoopbackOrigin { _ in reply }
         let bucket = try bucket(at: origin) { ($0.silenceTimeout, $0.tries) = (1, 1) }
         let error = await storageError { _ = try await bucket.bytes(of: "a") }
@@ -142,7 +142,7 @@ struct FaultTests {
         LoopbackReply.ok(noise(5_001)), .closeEarly(afterBytes: 0, of: 1 << 40), .chunked(totalBytes: 1 << 30),
         .closeEarly(afterBytes: 10, of: Int.max),
     ])
-    func `A body of more bytes than are taken ends the transfer`(_ reply: LoopbackReply) async throws {
+    func `A body of more bytes than the limit ends the transfer`(_ reply: LoopbackReply) async throws {
         let origin = try LoopbackOrigin { _ in reply }
         let bucket = try bucket(at: origin) { $0.tries = 1 }
         try await withFile { file in
@@ -155,7 +155,7 @@ struct FaultTests {
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `A body of exactly as many bytes is taken, and an empty one, too`() async throws {
+    @Test func `A body of exactly the limit is accepted, and an empty body, too`() async throws {
         let origin = try LoopbackOrigin(script: ["/bucket/p/a": [.ok(noise(5_000))], "/bucket/p/b": [.ok([])]])
         let bucket = try bucket(at: origin)
         try await withFile(noise(10)) { file in
@@ -167,7 +167,7 @@ struct FaultTests {
         }
     }
 
-    @Test func `Other bytes than those of the hash are asked for once more, and never handed out`() async throws {
+    @Test func `Bytes of another hash are requested once more, and never delivered`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(noise(5_000, seed: 2)) }
         let bucket = try bucket(at: origin)
         try await withFile { file in

@@ -19,7 +19,7 @@ struct ListingTests {
             + "<Owner><ID>x</ID><DisplayName>Key</DisplayName></Owner></Contents>"
     }
 
-    @Test func `Pages follow one another, with keys that have no prefix`() async throws {
+    @Test func `A listing is read page by page, and its keys are without the prefix`() async throws {
         let last =
             "<IsTruncated>false</IsTruncated>" + Self.object("p/c%2Bd+e%C3%A4") + "<EncodingType>url</EncodingType>"
         let first =
@@ -55,7 +55,7 @@ struct ListingTests {
     ]
 
     @Test(arguments: broken)
-    func `What is no whole listing is an error, and not an empty bucket`(_ text: String) async throws {
+    func `An incomplete listing is an error, and not an empty bucket`(_ text: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok(Array(text.utf8)) }
         let bucket = try bucket(at: origin)
         #expect(await storageError { _ = try await bucket.list() }?.code == .refused)
@@ -69,7 +69,7 @@ struct ListingTests {
         #expect(await storageError { _ = try await bucket.list("", continuing: "1") }?.code == .refused)
     }
 
-    @Test func `Deletions go a thousand at a time, with a checksum and escaped keys`() async throws {
+    @Test func `Deletions are sent in thousands, with a checksum and escaped keys`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Array("<DeleteResult/>".utf8)) }
         let bucket = try bucket(at: origin)
         try await bucket.delete((0..<2_500).map { "a&<\($0)>" })
@@ -106,7 +106,7 @@ struct ListingTests {
         try await bucket(at: origin).delete(["a"])
     }
 
-    @Test func `A bucket that is ours already is made`() async throws {
+    @Test func `Making a bucket that the caller owns already succeeds`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/bucket": [
                 .ok([]), failing(409, "BucketAlreadyOwnedByYou"), failing(409, "OperationAborted"),

@@ -32,7 +32,7 @@ struct RealServerTests {
     }
 
     @Test(arguments: [0, 1, 5_000_000])
-    func `What is stored is read again`(_ size: Int) async throws {
+    func `A stored object is read again`(_ size: Int) async throws {
         let bucket = try await newBucket("round-trip")
         let bytes = noise(size)
         let hash = BlobHash(of: bytes)
@@ -68,7 +68,7 @@ struct RealServerTests {
         }
     }
 
-    @Test func `Of eight that store at once, one does`() async throws {
+    @Test func `Only one of eight concurrent stores of an absent object succeeds`() async throws {
         let bucket = try await newBucket("race")
         for round in 0..<5 {
             let winners = try await withThrowingTaskGroup(of: Int?.self) { group in
@@ -121,7 +121,7 @@ struct RealServerTests {
         "trailing/", "a\\b", "[]{}|^`", "$", " lead", "trail ", "e\u{301}",
     ]
 
-    @Test func `Odd keys are kept apart`() async throws {
+    @Test func `Objects with odd keys are stored separately`() async throws {
         let bucket = try await newBucket("odd-keys", prefix: "vor satz+ä")
         for key in Self.oddKeys {
             #expect(try await bucket.putIfAbsent(key, Array(key.utf8)), "\(key)")
@@ -135,7 +135,7 @@ struct RealServerTests {
     }
 
     @Test(arguments: ["plain", "a b/+~ä&=%41"])
-    func `A signed URL is read by curl, until its time is over`(_ key: String) async throws {
+    func `A signed URL is read by curl until it expires`(_ key: String) async throws {
         let bucket = try await newBucket("signed")
         _ = try await bucket.putIfAbsent(key, Array("for all".utf8))
         let url = try await bucket.presignedURL(of: key, seconds: 60)
@@ -174,7 +174,7 @@ struct RealServerTests {
         #expect(try await bucket.bytes(of: "a") == [1, 2])
     }
 
-    @Test func `Headers of encryption and storage class are taken`() async throws {
+    @Test func `Headers of encryption and storage class are accepted`() async throws {
         let encrypted = try await newBucket("encrypted") {
             ($0.encryption, $0.encryptionKey, $0.storageClass) = ("aws:kms", "test-key", "STANDARD")
         }
@@ -188,7 +188,7 @@ struct RealServerTests {
         #expect(await storageError { _ = try await odd.putIfAbsent("b", [1]) }?.code == .refused)
     }
 
-    @Test func `Wrong keys are denied, and a missing bucket is told`() async throws {
+    @Test func `Wrong keys are denied, and a missing bucket is an error`() async throws {
         let bucket = try await newBucket("denied")
         let wrong = Bucket(bucket.location, credentials: credentials(secret: "wrong"))
         for error in [
@@ -216,7 +216,7 @@ struct RealServerTests {
         #expect(error?.message.contains("clock") == true, "\(error?.message ?? "")")
     }
 
-    @Test func `An object of more bytes than are taken is told, and the file stays empty`() async throws {
+    @Test func `An object of more bytes than the limit is an error, and the file stays empty`() async throws {
         let bucket = try await newBucket("large")
         _ = try await bucket.putIfAbsent("a", noise(5_001))
         try await withFile { file in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// The requests that a bucket sends, and the results and errors that it makes of the answers.
+/// The requests of a bucket, and the results and errors that come from the answers.
 @Suite("Requests", .timeLimit(.minutes(15)))
 struct RequestTests {
     @Test func `An upload sends the file's first bytes once, with its hash and without Expect`() async throws {
@@ -58,7 +58,7 @@ struct RequestTests {
         #expect(origin.requests.map(\.body) == [bytes, bytes, bytes])
     }
 
-    @Test func `A kept connection that turns out to be closed costs one try at most`() async throws {
+    @Test func `A closed kept connection costs one try at most`() async throws {
         let turn = Mutex(0)
         let origin = try LoopbackOrigin { _ in
             // The answer says nothing of the end, and the connection ends with it.
@@ -75,7 +75,7 @@ struct RequestTests {
         #expect(origin.requests.allSatisfy { $0.body == bytes })
     }
 
-    @Test func `A file that is shorter than said ends the upload, and is not tried again`() async throws {
+    @Test func `A file shorter than the given size ends the upload without a retry`() async throws {
         let origin = try LoopbackOrigin { _ in .ok([]) }
         let bucket = try bucket(at: origin)
         try await withFile(noise(1_000)) { file in
@@ -93,7 +93,7 @@ struct RequestTests {
         #expect(origin.connectionCount <= 2)
     }
 
-    @Test func `A full disk is told with its error`() async throws {
+    @Test func `A full disk is reported with its errno`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(noise(5_000)) }
         let bucket = try bucket(at: origin)
         let full = try FileDescriptor.open("/dev/full", .writeOnly, options: .closeOnExec)
@@ -106,7 +106,7 @@ struct RequestTests {
     }
 
     @Test(arguments: [Int64.min, -1, (5 << 30) + 1, .max])
-    func `A size that no object has is refused before a request`(_ size: Int64) async throws {
+    func `An impossible size is refused before a request`(_ size: Int64) async throws {
         let origin = try LoopbackOrigin { _ in .ok([]) }
         let bucket = try bucket(at: origin)
         let error = await storageError {
@@ -117,7 +117,7 @@ struct RequestTests {
     }
 
     @Test(arguments: ["text/plain\r\nx-amz-acl: public-read", "a\u{0}", "ä"])
-    func `A type can't become another header`(_ type: String) async throws {
+    func `A type with a line break is refused`(_ type: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok([]) }
         let bucket = try bucket(at: origin)
         let error = await storageError { _ = try await bucket.putIfAbsent("a", [], type: type) }
@@ -125,7 +125,7 @@ struct RequestTests {
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `What is absent is nil, and a missing bucket is an error`() async throws {
+    @Test func `An absent object is nil, and a missing bucket is an error`() async throws {
         let origin = try LoopbackOrigin {
             $0.path.hasSuffix("a") ? failing(404, "NoSuchKey") : failing(404, "NoSuchBucket")
         }
@@ -154,7 +154,7 @@ struct RequestTests {
     }
 
     @Test(arguments: ["", "Content-Length: 99999999999999999999\r\n", "Content-Length: -5\r\n"])
-    func `A length that is none doesn't trap`(_ header: String) async throws {
+    func `An invalid length doesn't trap`(_ header: String) async throws {
         let origin = try LoopbackOrigin { _ in .raw("HTTP/1.1 200 OK\r\n\(header)\r\n") }
         let bucket = try bucket(at: origin) { $0.tries = 1 }
         #expect(await storageError { _ = try await bucket.info(of: "a") } != nil)
@@ -163,7 +163,7 @@ struct RequestTests {
 
     // MARK: - Unless there is one
 
-    @Test func `A small object is stored only where none is`() async throws {
+    @Test func `A small object is stored only if it is absent`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/bucket/p/new": [.ok([])], "/bucket/p/old": [failing(412, "PreconditionFailed")],
             "/bucket/p/race": [failing(409, "ConditionalRequestConflict"), failing(412, "PreconditionFailed")],
@@ -177,7 +177,9 @@ struct RequestTests {
     }
 
     @Test(arguments: [([UInt8](), false), ([1, 2, 3], true), ([1, 2, 4], false), ([1, 2, 3, 4], false)])
-    func `After a lost answer, the object's bytes tell whose it is`(_ found: [UInt8], _ isOurs: Bool) async throws {
+    func `After a lost answer, the object's bytes decide whether the store succeeded`(_ found: [UInt8], _ isOurs: Bool)
+        async throws
+    {
         let puts = Mutex(0)
         let origin = try LoopbackOrigin { request in
             guard request.method == "PUT" else { return .ok(found) }

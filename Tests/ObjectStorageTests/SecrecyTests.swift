@@ -3,7 +3,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// What a log may show of keys: nothing.
+/// Logs show no part of keys.
 @Suite("Secrecy", .timeLimit(.minutes(5)))
 struct SecrecyTests {
     private static let secret = "wJalrXUtnFEMI"

@@ -43,7 +43,7 @@ struct SecureTests {
         }
     }
 
-    @Test func `A certificate of another host is refused, and so is a file that has none`() async throws {
+    @Test func `A certificate of another host and a file without certificates are refused`() async throws {
         try await withNginx { nginx in
             // The certificate is for 127.0.0.1 and localhost.
             let other = try bucket(nginx, host: "127.0.0.2", authorities: nginx.caFile.string)

@@ -116,7 +116,9 @@ struct SignatureTests {
     }
 
     @Test(arguments: ["%", "%4", "%4g", "%+1", "%C3"])
-    func `What is not encoded in full is not decoded`(_ text: String) { #expect(PercentEncoding.decoded(text) == nil) }
+    func `An incomplete percent encoding is not decoded`(_ text: String) {
+        #expect(PercentEncoding.decoded(text) == nil)
+    }
 
     @Test func `A query is sorted by its encoded names, then by its values`() {
         #expect(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ObjectStorage
 
-@Suite("What servers write", .timeLimit(.minutes(5)))
+@Suite("Texts of servers", .timeLimit(.minutes(5)))
 struct TextTests {
     @Test func `Elements, texts and entities of XML are read`() {
         let text = """
@@ -30,7 +30,7 @@ struct TextTests {
     ]
 
     @Test(arguments: refused.indices)
-    func `XML that no server of ours writes is refused`(_ index: Int) {
+    func `Unusual XML is refused`(_ index: Int) {
         #expect(XMLReader.read(Array(Self.refused[index].utf8)) == nil)
     }
 
@@ -50,13 +50,13 @@ struct TextTests {
         "", "T", "Z", "2026-11-26", "2026-11-26T09:30:00", "2026-13-26T09:30:00Z", "2026-11-26T25:30:00Z",
         "99999999999999999999-11-26T09:30:00Z", "+026-11-26T09:30:00Z", "2026-11-26T09:30:00.1.1Z", "2026-11-26T.Z",
     ])
-    func `What is no time is none`(_ text: String) {
+    func `An invalid time is nil`(_ text: String) {
         #expect(WallTime(timestamp: text) == nil)
         #expect(WallTime(httpDate: text) == nil)
     }
 
     /// Valid texts with some bytes changed, left out or doubled.
-    @Test func `No bytes trap`() {
+    @Test func `No mutated text traps`() {
         let seeds = [
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a x=\"1\"><b>&lt;&#65;<![CDATA[c]]></b><!-- d --><e/></a>",
             "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", "[default]\na = b # c\n[profile x]\ny =\n  z = 1\n",
@@ -86,7 +86,7 @@ struct TextTests {
         }
     }
 
-    @Test func `Pauses grow by chance, and stay within their limits`() {
+    @Test func `Pauses grow at random within their limits`() {
         let policy = RequestRetries(tries: 9, shortestPause: 50, longestPause: 5_000)
         var random: any RandomNumberGenerator = SystemRandomNumberGenerator()
         var seen: Set<Int> = []
@@ -107,13 +107,13 @@ struct TextTests {
     @Test(arguments: [
         (Int.min, Int.max, Int.max), (Int.max, Int.min, 0), (0, 0, Int.max), (-1, -5, -9),
     ])
-    func `Pauses of senseless options don't trap`(_ shortest: Int, _ longest: Int, _ announced: Int) {
+    func `Pauses of invalid options don't trap`(_ shortest: Int, _ longest: Int, _ announced: Int) {
         var pauses = RetryPauses(RequestRetries(tries: 3, shortestPause: shortest, longestPause: longest))
         var random = SystemRandomNumberGenerator()
         for _ in 0..<50 { #expect((0...86_400_000).contains(pauses.next(atLeast: announced, using: &random))) }
     }
 
-    @Test func `What a server asks for is waited for, up to the longest pause`() {
+    @Test func `A server's Retry-After is obeyed up to the longest pause`() {
         var random = SystemRandomNumberGenerator()
         var pauses = RetryPauses(RequestRetries(tries: 3, shortestPause: 1, longestPause: 5_000))
         #expect(pauses.next(atLeast: 2_000, using: &random) == 2_000)
