@@ -51,11 +51,11 @@ struct BlobHashTests {
     ]
 
     @Test(arguments: wrong)
-    func `Nothing but sixty-four lowercase digits is a hash, so no path is made from anything else`(_ text: String) {
+    func `Only sixty-four lowercase hexadecimal digits are a hash`(_ text: String) {
         #expect(BlobHash(text) == nil)
     }
 
-    @Test func `A hash is filed under its first two digits`() throws {
+    @Test func `A blob's shard is the first two digits of its hash`() throws {
         let hash = try #require(BlobHash(Self.hex))
         try withCache { cache in
             #expect(cache.path(of: hash) == cache.directory.appending("blobs/sha256/01/\(Self.hex)"))

@@ -22,7 +22,7 @@ private func withSmallDisk(_ options: String, _ body: (FilePath) throws -> Void)
 
 @Suite("A full disk", .timeLimit(.minutes(15)), .enabled(if: getuid() == 0, "only root can mount a small disk"))
 struct FullDiskTests {
-    @Test func `A new file that finds no room is a full disk`() throws {
+    @Test func `A new file without space on the disk fails with diskFull`() throws {
         try withSmallDisk("size=4m,nr_inodes=300") { folder in
             let cache = try ContentCache(directory: folder)
             var files: [BlobFile] = []
@@ -34,7 +34,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test func `A cache that finds no room for its folders can't be created`() throws {
+    @Test func `A cache without space for its folders can't be created`() throws {
         try withSmallDisk("size=4m,nr_inodes=100") { folder in
             let error = CacheError.of { _ = try ContentCache(directory: folder) }
             #expect(error?.code == .cannotCreate)
@@ -42,7 +42,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test func `A body that was cut by a full disk is never published`() throws {
+    @Test func `A body that a full disk has cut is never published`() throws {
         try withSmallDisk("size=1m") { folder in
             let cache = try ContentCache(directory: folder)
             let file = try cache.makeFile()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The cache's folder", .timeLimit(.minutes(15)))
 struct LayoutTests {
-    @Test func `A new cache has its marker, its folders, and nothing else`() throws {
+    @Test func `A new cache has its marker and its folders only`() throws {
         try withCache { cache in
             #expect(try names(in: cache.directory) == ["CACHE_VERSION", "blobs", "quarantine"])
             let marker = try bytes(of: cache.directory.appending("CACHE_VERSION"))
@@ -31,7 +31,7 @@ struct LayoutTests {
         try withTemporaryDirectory { folder in _ = try ContentCache(directory: folder) }
     }
 
-    @Test func `What is missing inside a cache is made again`() throws {
+    @Test func `Missing folders of a cache are made again`() throws {
         try withCache { cache in
             #expect(rmdir(cache.directory.appending("blobs/sha256/7f").string) == 0)
             #expect(rmdir(cache.directory.appending("quarantine").string) == 0)
@@ -52,7 +52,7 @@ struct LayoutTests {
         }
     }
 
-    @Test func `A folder with other things in it is refused and not touched`() throws {
+    @Test func `A folder with other files is refused and not touched`() throws {
         try withTemporaryDirectory { folder in
             try overwrite(folder.appending("thesis.tex"), with: "precious")
             let error = CacheError.of { _ = try ContentCache(directory: folder) }
@@ -64,7 +64,7 @@ struct LayoutTests {
         }
     }
 
-    @Test func `A file in the folder's place is a clear error`() throws {
+    @Test func `A file at the path of the cache is a clear error`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("cache")
             try overwrite(path, with: "a file")
@@ -84,7 +84,7 @@ struct LayoutTests {
         #expect(error?.message.hasPrefix("The folder /proc/nowhere can't be created: ") == true)
     }
 
-    @Test func `Many may open a new cache at once`() async throws {
+    @Test func `Several tasks can open a new cache at once`() async throws {
         for _ in 0..<5 {
             try await withTemporaryDirectory { folder in
                 try await withThrowingTaskGroup { group in

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Leftovers of a cache", .timeLimit(.minutes(15)))
 struct LeftoverTests {
-    @Test func `What is old goes, and nothing that has a name`() throws {
+    @Test func `Old drafts and quarantined files are deleted, and named files stay`() throws {
         try withTemporaryDirectory { folder in
             let cache = try ContentCache(directory: folder.appending("cache"))
             let names = ["CACHE_VERSION.1.2", "CACHE_VERSION.3.4", "quarantine/a", "quarantine/b", "other.1"]

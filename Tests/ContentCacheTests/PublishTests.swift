@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Publishing", .timeLimit(.minutes(15)))
 struct PublishTests {
-    @Test func `A published file has its bytes, its name, and can't be written to`() throws {
+    @Test func `A published file has its bytes and its name, and can't be written to`() throws {
         try withCache { cache in
             let hash = try cache.add("hello")
             #expect(hash.hex == "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
@@ -21,7 +21,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `A group of many files over many folders is all there`() throws {
+    @Test func `A group of many files over many shards is published whole`() throws {
         try withCache { cache in
             let group = try (0..<64).map { try cache.pending("blob \($0)") }
             #expect(cache.publish(group).errors.allSatisfy { $0 == nil })
@@ -42,7 +42,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `A file that was removed since it got its name gets it again`() throws {
+    @Test func `A removed file is linked again when it is published again`() throws {
         try withCache { cache in
             let blob = try cache.pending("removed")
             #expect(cache.publish([blob]).errors[0] == nil)
@@ -53,7 +53,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `A file of the wrong length makes room, and is kept for a look`() throws {
+    @Test func `A file of the wrong length is replaced and quarantined`() throws {
         try withCache { cache in
             let blob = try cache.pending("the whole text")
             try overwrite(cache.path(of: blob.hash), with: "the whole")
@@ -65,7 +65,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `A folder that was removed is made again`() throws {
+    @Test func `A removed shard is made again`() throws {
         try withCache { cache in
             let blobs = try ["one", "two", "three"].map { try cache.pending($0) }
             let shard = cache.path(of: blobs[1].hash).removingLastComponent()
@@ -114,7 +114,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `A file that is dropped leaves nothing behind`() throws {
+    @Test func `A dropped file leaves nothing behind`() throws {
         try withCache { cache in
             for _ in 0..<10 { _ = try cache.pending("dropped") }
             let descriptor = try cache.makeDescriptor()
@@ -133,7 +133,7 @@ struct PublishTests {
         }
     }
 
-    @Test func `Many publish the same bytes at once`() async throws {
+    @Test func `Concurrent publishers of the same bytes store each file once`() async throws {
         try await withTemporaryDirectory { folder in
             let cache = try ContentCache(directory: folder)
             try await withThrowingTaskGroup { group in

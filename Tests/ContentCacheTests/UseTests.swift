@@ -7,10 +7,10 @@ import Testing
 
 @testable import ContentCache
 
-/// A file that is open takes its room on the disk, whatever its name says.
+/// An open file takes space on the disk even if it was unlinked.
 @Suite("Files in use", .timeLimit(.minutes(15)))
 struct UseTests {
-    @Test func `A blob is in use while it is published or read, and free when it is let go`() throws {
+    @Test func `A blob is in use while it is published or read, and unused once it is released`() throws {
         try withCache { cache in
             let hash: BlobHash
             do {
@@ -32,7 +32,7 @@ struct UseTests {
         }
     }
 
-    @Test func `A worker holds what it publishes, also where another worker wrote the file that has the name`() throws {
+    @Test func `A worker holds each blob that it publishes, also if another worker wrote the file`() throws {
         try withCache { cache in
             let first = try cache.pending("the same")
             let hash = first.hash
@@ -48,7 +48,7 @@ struct UseTests {
         }
     }
 
-    @Test func `A blob that is being deleted is published anew, and its deletion takes no other file`() throws {
+    @Test func `A blob that is being deleted is published anew, and the deletion takes no other file`() throws {
         try withCache { cache in
             let first = try cache.pending("twice")
             let hash = first.hash
@@ -77,7 +77,7 @@ struct UseTests {
         }
     }
 
-    @Test func `The deletion of a blob without a file takes none that was published meanwhile`() throws {
+    @Test func `The deletion of a blob without a file takes no file that was published meanwhile`() throws {
         try withCache { cache in
             let blob = try cache.pending("late")
             let turn = try cache.turnToDelete()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Verification", .timeLimit(.minutes(15)))
 struct VerifyTests {
-    @Test func `A whole blob is handed out open, after it was read`() throws {
+    @Test func `A whole blob is verified and returned as an open file`() throws {
         try withCache { cache in
             let hash = try cache.add("whole")
             let file = try cache.openVerified(hash)
@@ -18,7 +18,7 @@ struct VerifyTests {
     }
 
     @Test(arguments: 0..<5)
-    func `A single flipped bit is found wherever it is, and its bytes are put aside`(_ position: Int) throws {
+    func `A flipped bit is found at any position, and the file is quarantined`(_ position: Int) throws {
         try withCache { cache in
             let hash = try cache.add("whole")
             var text = Array("whole".utf8)
@@ -33,7 +33,7 @@ struct VerifyTests {
         }
     }
 
-    @Test func `A missing blob is damage, and nothing is put aside`() throws {
+    @Test func `A missing blob is damage, and nothing is quarantined`() throws {
         try withCache { cache in
             let hash = BlobHash(of: "never there".utf8)
             let error = CacheError.of { _ = try cache.openVerified(hash) }
@@ -54,7 +54,7 @@ struct VerifyTests {
         }
     }
 
-    @Test func `A blob that was flipped and published again is whole`() throws {
+    @Test func `A damaged blob that is published again is whole`() throws {
         try withCache { cache in
             let hash = try cache.add("whole")
             try overwrite(cache.path(of: hash), with: "whale")
@@ -76,7 +76,7 @@ struct VerifyTests {
         }
     }
 
-    @Test func `Every name under the blobs is visited, and strangers are told apart`() throws {
+    @Test func `Every file under the blobs is visited, and foreign files are listed apart`() throws {
         try withCache { cache in
             let good = try cache.add("good")
             let shards = cache.directory.appending("blobs/sha256")
@@ -91,7 +91,7 @@ struct VerifyTests {
         }
     }
 
-    @Test func `A folder that is gone has no files`() throws {
+    @Test func `A missing shard has no files`() throws {
         try withCache { cache in
             let shard = cache.directory.appending("blobs/sha256/7f")
             #expect(rmdir(shard.string) == 0)
