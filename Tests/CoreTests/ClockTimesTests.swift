@@ -6,7 +6,7 @@ import Testing
 struct ClockTimesTests {
     private let noon = WallTime(milliseconds: 1_800_000_000_000)
 
-    @Test func `Times go forward and back by milliseconds`() {
+    @Test func `Times are moved and compared by milliseconds`() {
         #expect((noon + 1_500).milliseconds == 1_800_000_001_500)
         #expect((noon - 1_500) - noon == -1_500)
         #expect(noon < noon + 1 && noon > noon - 1 && noon == noon + 0)
@@ -14,7 +14,7 @@ struct ClockTimesTests {
     }
 
     @Test(arguments: [Int64.min, .min + 1, -1, 0, 1, .max])
-    func `No number is too large for them`(_ number: Int64) {
+    func `Times saturate for every number`(_ number: Int64) {
         let time = SteadyTime(milliseconds: number)
         #expect(time + .max >= time && time - .min >= time)
         #expect(time - .max <= time && time + .min <= time)
@@ -37,7 +37,7 @@ struct ClockTimesTests {
         #expect(AnyHashable(WallTime(milliseconds: 5)) != AnyHashable(SteadyTime(milliseconds: 5)))
     }
 
-    @Test func `In JSON they are numbers`() throws {
+    @Test func `Times are numbers in JSON`() throws {
         let text = String(decoding: try JSONEncoder().encode([noon]), as: UTF8.self)
         #expect(text == "[1800000000000]" && "\(noon)" == "1800000000000")
         #expect(try JSONDecoder().decode([SteadyTime].self, from: Data("[7]".utf8)) == [SteadyTime(milliseconds: 7)])

@@ -13,7 +13,7 @@ struct LRUCacheTests {
         #expect(cache.count == 3)
     }
 
-    @Test func lookingIsNotUsing() {
+    @Test func peekingIsNoUse() {
         var cache = LRUCache<String, Int>(countLimit: 2)
         cache.insert(1, for: "a")
         cache.insert(2, for: "b")
@@ -22,7 +22,7 @@ struct LRUCacheTests {
         #expect(cache.peek("a") == nil && cache.peek("b") == 2)
     }
 
-    @Test func costsAddUpAndMakeRoom() {
+    @Test func theLeastRecentlyUsedEntriesAreRemovedBeyondTheCostLimit() {
         var cache = LRUCache<Int, String>(countLimit: 100, costLimit: 10)
         for key in 0..<5 { cache.insert("\(key)", for: key, cost: 3) }
         #expect(cache.count == 3 && cache.cost == 9)
@@ -45,7 +45,7 @@ struct LRUCacheTests {
         #expect(cache.value(1) == 1)
     }
 
-    /// Against a list in the order of use.
+    /// Compared with a list in the order of use.
     @Test func anyOrderOfCallsKeepsTheOrderOfUse() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<50 {

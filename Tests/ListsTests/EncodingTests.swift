@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// How a list is packed and encoded, and what is no list.
+/// Compressed lists, their character encodings, and files that are no lists.
 @Suite(.timeLimit(.minutes(5))) struct EncodingTests {
     private static let text = "url,t\nhttps://a.example/1.jpg,Ä😀\n"
 
@@ -16,7 +16,7 @@ import Testing
         return bigEndian ? bytes : bytes.reversed()
     }
 
-    @Test func `UTF-8 and UTF-16 with and without a mark say the same`() throws {
+    @Test func `UTF-8 and UTF-16 with and without a byte-order mark are read alike`() throws {
         let all = [
             [0xEF, 0xBB, 0xBF] + Array(Self.text.utf8), Self.utf16(Self.text, bigEndian: false, mark: true),
             Self.utf16(Self.text, bigEndian: true, mark: true), Self.utf16(Self.text, bigEndian: false, mark: false),
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `XML in UTF-16 may still say so`() throws {
+    @Test func `XML in UTF-16 may declare its encoding`() throws {
         let xml = #"<?xml version="1.0" encoding="UTF-16"?><urlset><url><loc>https://a.example/ä</loc></url></urlset>"#
         #expect(try ReadList(Self.utf16(xml, bigEndian: false, mark: true)).urls == ["https://a.example/ä"])
         let latin =
@@ -38,8 +38,9 @@ import Testing
         #expect(try ReadList(latin).urls == ["https://a.example/ä"])
     }
 
-    @Test(arguments: ["gzip", "zstd"]) func `Packed lists are unpacked, also in several parts`(_ program: String) throws
-    {
+    @Test(arguments: ["gzip", "zstd"]) func `Compressed lists are decompressed, also in several parts`(
+        _ program: String
+    ) throws {
         guard ChildProcess.find(program) != nil else { return }
         try withTemporaryDirectory { folder in
             let path = folder.appending("list").string
@@ -73,7 +74,9 @@ import Testing
             (Array("PK\u{3}\u{4}".utf8), "a spreadsheet. Save it as CSV."), (Array("%PDF-1.7".utf8), "is a PDF."),
             (Array(" \n\t\n".utf8), "has no URLs."), ([], "has no URLs."), ([1, 0, 2, 3, 0, 0], "is not text"),
             (Array("[1]".utf8), "is one JSON array."), (Array("<svg></svg>".utf8), "begins with <svg>"),
-        ] as [([UInt8], String)]) func `What is no list is named`(_ bytes: [UInt8], _ message: String) throws
+        ] as [([UInt8], String)]) func `A file that is no list is refused with its kind`(
+            _ bytes: [UInt8], _ message: String
+        ) throws
     {
         let list = try ReadList(bytes)
         #expect(list.error?.contains(message) == true, "\(list.error ?? "")")

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct MarkupTests {
     private static let image = #"xmlns:i="http://www.google.com/schemas/sitemap-image/1.1""#
 
-    @Test func `A sitemap with the image extension gives its pictures`() throws {
+    @Test func `A sitemap with the image extension lists its pictures`() throws {
         let list = try ReadList(
             """
             <?xml version="1.0"?><!-- <rss> --><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" \(Self.image)>
@@ -20,7 +20,7 @@ import Testing
         #expect(list.entries.map(\.line) == [3, 4])
     }
 
-    @Test func `A sitemap without it gives its addresses, and an index its sitemaps`() throws {
+    @Test func `A sitemap without images lists its addresses, and an index lists its sitemaps`() throws {
         #expect(
             try ReadList("<urlset><url><loc>https://a.example/1.jpg</loc></url></urlset>").urls == [
                 "https://a.example/1.jpg"
@@ -29,7 +29,7 @@ import Testing
         #expect(index.nested == ["https://a.example/s.xml"] && index.urls == [])
     }
 
-    @Test func `Feeds give enclosures and media that are images`() throws {
+    @Test func `Feeds list enclosures and media that are images`() throws {
         let rss = try ReadList(
             """
             <rss xmlns:media="http://search.yahoo.com/mrss/"><channel><title>no</title><image><url>https://a.example/no.png</url>
@@ -53,7 +53,7 @@ import Testing
             try ReadList("<rss><channel><item/></channel></rss>").error?.contains("is a feed without pictures") == true)
     }
 
-    @Test func `A page gives each of its pictures once, by the page's address`() throws {
+    @Test func `A page lists each of its pictures once, resolved by the page's address`() throws {
         let page = """
             <!doctype html><head><base href="/b/"><meta property="og:image" content="https://c.example/og.jpg">
             <link rel=preload as=image href=p.jpg imagesrcset="p.jpg 1x, p2.jpg 2x"><link rel=stylesheet href=x.css></head>
@@ -88,7 +88,7 @@ import Testing
         #expect(list.urls == [])
     }
 
-    @Test func `An entity that no one declared, and an external DTD, bring nothing`() throws {
+    @Test func `An undeclared entity is broken XML, and an external DTD is ignored`() throws {
         let unknown = try ReadList("<urlset><url><loc>https://a.example/&x;</loc></url></urlset>")
         #expect(unknown.error?.contains("is broken XML") == true)
         let external = try ReadList(
@@ -97,7 +97,7 @@ import Testing
         #expect(external.urls == ["https://a.example/1.jpg"])
     }
 
-    @Test func `Broken XML is told with its line`() throws {
+    @Test func `Broken XML is refused with its line`() throws {
         let list = try ReadList("<urlset>\n<url><loc>https://a.example/1.jpg</loc>\n</urlset>")
         #expect(list.error?.hasPrefix("line 3: list is broken XML: Opening and ending tag mismatch") == true, "\(list)")
         #expect(
@@ -105,7 +105,7 @@ import Testing
                 == true)
     }
 
-    @Test func `Text and depth without end are cut or refused`() throws {
+    @Test func `Endless text and depth are cut or refused`() throws {
         let long =
             "<urlset><url><loc>https://a.example/" + String(repeating: "x", count: 3_000_000) + "</loc></url></urlset>"
         #expect(try ReadList(long).urls.first?.utf8.count == 65_536)

@@ -3,7 +3,7 @@ import Testing
 
 /// Text, CSV, TSV and JSON Lines.
 @Suite(.timeLimit(.minutes(5))) struct TableTests {
-    @Test func `A text list has a URL on each line, whatever ends it`() throws {
+    @Test func `A text list has a URL on each line, with every kind of line ending`() throws {
         let list = try ReadList(
             "https://a.example/1.jpg\r\n\r\n# no\n \thttps://a.example/2.jpg \rhttps://a.example/3.jpg")
         #expect(list.format == .text)
@@ -26,7 +26,7 @@ import Testing
         ("7,https://a.example/1.jpg\n8,https://a.example/2.jpg\n", .csv),
         ("url\nhttps://a.example/1.jpg\n", .csv), ("{\"sku\":7,\"url\":\"https://a.example/1.jpg\"}\n", .jsonl),
         ("https://a.example/1.jpg\nhttps://a.example/2.jpg\n", .text),
-    ]) func `What a list is can be seen by its first lines`(_ text: String, _ format: ListFormat) throws {
+    ]) func `The format of a list is recognised by its first lines`(_ text: String, _ format: ListFormat) throws {
         let list = try ReadList(text)
         #expect(list.format == format)
         #expect(list.urls.first == "https://a.example/1.jpg")
@@ -34,7 +34,7 @@ import Testing
     }
 
     /// Image services have commas in their URLs.
-    @Test func `URLs with commas are a text list, which is told`() throws {
+    @Test func `URLs with commas are read as a text list, with a note`() throws {
         let text = "https://a.example/w_100,h_80/1.jpg\nhttps://a.example/w_100,h_80/2.jpg\n"
         let list = try ReadList(text)
         #expect(list.format == .text && list.urls.count == 2)
@@ -42,13 +42,13 @@ import Testing
         #expect(try ReadList(text, name: "list.csv").format == .csv)
     }
 
-    @Test func `Without a header, columns are named for their numbers`() throws {
+    @Test func `Without a header, columns are named by their numbers`() throws {
         let list = try ReadList("7,https://a.example/1.jpg\n")
         #expect(list.metas == [#"{"column_1":"7"}"#])
         #expect(try ReadList("7,https://a.example/1.jpg\n") { $0.column = "2" }.urls == ["https://a.example/1.jpg"])
     }
 
-    @Test func `A column that has no name gets none that another column has`() throws {
+    @Test func `A column without a name gets a unique name`() throws {
         let list = try ReadList(",url,column_1,url\nx,https://a.example/1.jpg,y,z\n") { $0.column = "url" }
         #expect(list.metas == [#"{"column_1_":"x","column_1":"y","column_4":"z"}"#])
     }
@@ -75,12 +75,12 @@ import Testing
         #expect(list.urls == [])
     }
 
-    @Test func `A row longer than a mebibyte is no row`() throws {
+    @Test func `A row longer than a mebibyte is refused`() throws {
         let list = try ReadList("url,t\nhttps://a.example/1.jpg,\"" + String(repeating: "x\n", count: 700_000))
         #expect(list.error?.contains("a quote is opened and never closed") == true)
     }
 
-    @Test func `JSON Lines keep values as they were written`() throws {
+    @Test func `JSON Lines keep values unchanged`() throws {
         let list = try ReadList(
             #"{"n":1.50,"url":"https:\/\/a.example\/1.jpg","o":{"x":[null,true]},"s":"\ud83d\ude00"}"# + "\n"
                 + #""https://a.example/2.jpg""# + "\n")

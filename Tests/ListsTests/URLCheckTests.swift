@@ -4,7 +4,7 @@ import Testing
 
 @testable import Lists
 
-/// What can be a URL, and where entries are kept.
+/// The check of URLs, and the storage of a list's entries.
 @Suite(.timeLimit(.minutes(5))) struct URLCheckTests {
     @Test(arguments: [
         "https://a.example/1.jpg", "HTTP://A.example:8080/x?y#z", "https://user:secret@a.example/1.jpg",
@@ -12,7 +12,7 @@ import Testing
         "https://bücher.example/ä.jpg", "file:///srv/a.jpg", "data:image/png;base64,AAAA", "http://a_b.example",
         "http://a.example?x", "http://a.example:65535/x", "http://a.example:1", "http://a.example:/x",
         "http://a.example:0000080/x",
-    ]) func `These are URLs`(_ text: String) { #expect(URLCheck.verdict(text) == .good) }
+    ]) func `A valid URL is accepted`(_ text: String) { #expect(URLCheck.verdict(text) == .good) }
 
     @Test(arguments: [
         ("", "empty"), ("a.jpg", "'a.jpg' is no URL."),
@@ -27,7 +27,7 @@ import Testing
         ("http://[::1/x", "not closed"), ("http://a/\u{1}", "control character"), ("http://a/\u{FFFD}", "is not UTF-8"),
         ("http://a/1 http://a/2", "two URLs"), ("~/pictures/a.jpg", "is no URL"),
         ("http://me:pw@/x", "'http://…@/x' has no host."),
-    ]) func `These are none, and what would be right is said`(_ text: String, _ message: String) {
+    ]) func `An invalid URL is refused with the right form`(_ text: String, _ message: String) {
         guard case .bad(let told) = URLCheck.verdict(text) else { return #expect(Bool(false), "\(text)") }
         #expect(told.contains(message), "\(told)")
     }
