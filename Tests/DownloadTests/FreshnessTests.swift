@@ -115,7 +115,7 @@ import Testing
         #expect(configuration.varied(request, by: "Cookie") == nil)
     }
 
-    @Test func aResponseToCredentialsVariesByThem() {
+    @Test func aResponseToCredentialsVariesByTheCredentials() {
         func varied(_ url: String, _ secret: String? = nil) -> String? {
             DownloadConfiguration().varied(
                 DownloadRequest(url: url, headers: secret.map { [("Authorization", $0)] } ?? []), by: nil)

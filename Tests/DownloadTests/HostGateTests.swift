@@ -46,7 +46,7 @@ import Testing
         #expect(!gate.mayStart(running: 2))
     }
 
-    @Test func theWindowGrowsByOneForAsManySuccessesAsItIsWide() {
+    @Test func theWindowGrowsByOneAfterAsManySuccessesAsItsWidth() {
         var gate = gate()
         gate.learn(.tooMuch, start: at(0), now: at(1))
         for _ in 0..<5 { gate.learn(.answered, start: at(2), now: at(3)) }

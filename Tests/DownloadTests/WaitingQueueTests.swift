@@ -120,9 +120,9 @@ import Testing
         #expect(many < 10 * few + 0.5)
     }
 
-    /// Counted and not timed: how many places are looked at with a million waiting, over ten hosts, with every tenth cancelled
-    /// and every tenth re-ranked. What a place costs is the heap's, and the logarithm.
-    /// In a process of its own, for the memory that so many take.
+    /// Counted and not timed: the visited entries with a million waiting, over ten hosts, with every tenth cancelled
+    /// and every tenth re-ranked. The cost of an entry is that of the heap, the logarithm.
+    /// In a process of its own, because of the memory.
     @Test func aStepVisitsFewEntriesHoweverManyWait() async {
         await #expect(processExitsWith: .success) {
             let (tests, count) = (WaitingQueueTests(), UInt64(1_000_000))

@@ -35,7 +35,7 @@ struct EffectTests {
         #expect(after[5, 2] == [200, 0, 0])
     }
 
-    @Test func aCropIsClippedToThePictureAndAnEmptyOneFails() throws {
+    @Test func aCropIsClippedToThePictureAndAnEmptyCropFails() throws {
         #expect(try raster("crop:30:0:100:100").size == "10x20")
         #expect(failure { _ = try make(one: Self.flag(), "x,png,crop:40:0:5:5") } == .transform)
     }
@@ -114,7 +114,7 @@ struct EffectTests {
         #expect(picture[0, 0] == topLeft)
     }
 
-    @Test func anyOtherAngleGrowsTheCanvasOrClipsIt() throws {
+    @Test func anAngleOtherThanAQuarterTurnGrowsOrClipsTheCanvas() throws {
         let grown = try raster("rotate:45")
         #expect(grown.width > 40 && grown.height > 20 && grown.channels == 4)
         #expect(grown[0, 0][3] == 0)

@@ -36,9 +36,9 @@ struct FilterTableTests {
         }
     }
 
-    /// So that memory doesn't grow with the shrink: a new line is open for six old ones' worth of its own size.
+    /// The number of open lines is bounded, so memory doesn't grow with the shrink factor.
     @Test(arguments: [(800, 640), (10_000, 100), (65_536, 16)])
-    func anOldPixelIsInSevenWindowsAtMost(from: Int, to: Int) {
+    func aSourcePixelIsInAtMostSevenWindows(from: Int, to: Int) {
         #expect(FilterTable(from: from, to: to).overlap <= 7)
     }
 

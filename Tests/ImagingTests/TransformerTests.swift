@@ -165,8 +165,8 @@ struct SharedDecodeTests {
         #expect(try make(one: source, "3897x,jpeg") == made.files[3])
     }
 
-    /// The best a single variant can be is what a Lanczos filter makes of all pixels; half the size is no worse with
-    /// others beside it.
+    /// The best result is that of a Lanczos filter over all pixels; the difference from this result is the same with
+    /// another variant.
     @Test func aVariantBesideOthersHasTheQualityThatItHasAlone() throws {
         let source = try make(one: Self.noise(1600, 1200), "1600x,jpeg,q95")
         let alone = try Raster(make(one: source, "320x,png"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Jobs
 
-/// What workers have counted.
+/// The counters of workers.
 @Suite("Counters") struct ActivityTests {
     private static func counts(_ ended: Int64 = 1) -> ActivityCounts {
         var counts = ActivityCounts()

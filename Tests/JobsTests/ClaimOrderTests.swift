@@ -108,7 +108,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `Paused and cancelled jobs are skipped, and a resumed one is not`() async throws {
+    @Test func `Paused and cancelled jobs are skipped, and a resumed job is claimed`() async throws {
         try await withQueue { queue in
             let paused = try await queue.job(name: "paused")
             let cancelled = try await queue.job(name: "cancelled")

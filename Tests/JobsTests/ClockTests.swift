@@ -60,7 +60,7 @@ struct ClockTests {
     }
 
     @Test(arguments: [years, -years])
-    func `A host stays blocked for the time that it asked for when the clock jumps`(_ jump: Int64) async throws {
+    func `A host stays blocked for the requested time when the clock jumps`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
             let worker = try await store.queue.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Control of jobs", .timeLimit(.minutes(15)))
 struct ControlTests {
-    @Test func `Cancelling a job of fifty thousand ends every item, and retry brings them all back`() async throws {
+    @Test func `Cancelling a job of fifty thousand items ends every item, and retry queues all of them`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(50_000)
             _ = try await queue.claim(100)

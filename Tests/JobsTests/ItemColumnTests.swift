@@ -87,7 +87,9 @@ struct ItemColumnTests {
         }
     }
 
-    @Test func `A higher priority of an item goes before other jobs, and a lower one after them`() async throws {
+    @Test func `Items of a higher priority are claimed before other jobs, and of a lower priority after them`()
+        async throws
+    {
         try await withQueue { queue in
             try queue.shell.expect(
                 """

@@ -97,7 +97,7 @@ struct MigrationTests {
         try await expectRefusal(of: ["1-schema", "2099-flying-images"], .tooNew, saying: "newer version of worker")
     }
 
-    @Test func `A database of a development version is refused with the advice to make a new one`() async throws {
+    @Test func `A database of a development version is refused with the advice to make a new database`() async throws {
         try await expectRefusal(
             of: ["1-queue-and-cache-index", "2-source-facts"], .tooOld, saying: "make a new one with: worker init")
     }

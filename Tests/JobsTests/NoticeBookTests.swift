@@ -3,7 +3,7 @@ import Testing
 
 @testable import Jobs
 
-/// Notices of ended jobs: which jobs have one, who sends it, and when it is sent again.
+/// Notices of ended jobs: the jobs that have one, the worker that sends it, and its retries.
 @Suite(.timeLimit(.minutes(15))) struct NoticeBookTests {
     private static let receiver = "https://hooks.example/a?token=1"
 

@@ -69,7 +69,7 @@ struct QueryPlanTests {
         }
     }
 
-    @Test func `Due items are found by the index of delayed ones`() async throws {
+    @Test func `Due items are found by the index of delayed items`() async throws {
         try await withQueue { queue in
             _ = try await queue.job()
             let item = try #require(try await queue.claim().first)

@@ -100,7 +100,7 @@ struct ListingTests {
         if text.contains("p/a") { #expect(error?.message.contains("'p/a'") == true) }
     }
 
-    @Test func `An absent object in an answer to a deletion is no error`() async throws {
+    @Test func `An absent object in the answer to a deletion is no error`() async throws {
         let text = "<DeleteResult><Error><Key>p/a</Key><Code>NoSuchKey</Code></Error></DeleteResult>"
         let origin = try LoopbackOrigin { _ in .ok(Array(text.utf8)) }
         try await bucket(at: origin).delete(["a"])

@@ -21,7 +21,7 @@ struct CachingTests {
         }.drain().counts
     }
 
-    @Test func `A fresh source costs no request, and a stale source costs a conditional one`() async throws {
+    @Test func `A fresh source costs no request, and a stale source costs a conditional request`() async throws {
         let origin = try LoopbackOrigin { request in
             let headers = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
             return request.header("If-None-Match") == "\"1\""

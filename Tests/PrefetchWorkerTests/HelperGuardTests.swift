@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func aHelperIsReplacedAfterItsImagesAndNoneIsLost() async throws {
+    @Test func aHelperIsReplacedAfterItsNumberOfImagesAndNoImageIsLost() async throws {
         let log = LogCounter()
         try await withPool(log) {
             $0.recycleAfterImages = 3

@@ -49,7 +49,7 @@ import Testing
             #expect(failure(of: outcome) == .decoderCrash)
             let log = try FileDescriptor.open(deaths, .readOnly)
             defer { try? log.close() }
-            #expect(try log.seek(offset: 0, from: .end) == 4, "it was tried exactly twice")
+            #expect(try log.seek(offset: 0, from: .end) == 4, "the image was tried exactly twice")
         }
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Queues, locks and bells", .timeLimit(.minutes(15)))
 struct PrimitivesTests {
-    @Test func `A work queue hands out in order, and nil once it is closed and empty`() async {
+    @Test func `A work queue returns its elements in order, and nil once it is closed and empty`() async {
         let queue = WorkQueue<Int>()
         for number in 1...3 { #expect(queue.put(number)) }
         queue.close()

@@ -4,7 +4,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// What RFC 9111 requires of a cache that is shared, where it takes several requests to see: which answer may be used for
+/// The rules of RFC 9111 for a shared cache that show only over several requests: which response may be used for
 /// which request, and what a 304 and an interim response change.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct RequiredReuseTests {

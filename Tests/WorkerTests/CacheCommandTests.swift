@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct CacheCommandTests {
-    @Test func pinnedFilesSurviveAnEvictionOfEverything() async throws {
+    @Test func pinnedFilesSurviveAnEvictionOfAllFiles() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<4).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,png")
             try await w.drain()
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func aRunStaysWithinItsLimit() async throws {
+    @Test func aRunStaysWithinTheCacheSizeLimit() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<40).map { w.url("/\($0).png") })
             try await w.drain("--cache-max-size", "100kB", "--quiet")
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aReadOnlyCacheIsAskedAfterTheMainOne() async throws {
+    @Test func aReadOnlyCacheIsReadAfterTheMainCache() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/5.png"))
             try await w.drain()

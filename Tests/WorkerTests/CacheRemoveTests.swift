@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func oneVariantIsMadeAnewFromTheSource() async throws {
+    @Test func aRemovedVariantIsMadeAnewFromTheSource() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png"])
             #expect(try await w.run("cache", "remove", w.url("/1.png"), "--variant", "v").line.hasPrefix("1 pictures"))

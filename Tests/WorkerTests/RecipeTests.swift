@@ -55,7 +55,7 @@ import Testing
             try await w.eventually("the long batch has begun") { w.origin.requests.count >= 2 }
             _ = try await run("urgent.sql", w)
             try await w.untilEnded("2")
-            #expect(w.origin.requests.count < 30, "the urgent ones came before the rest of the long batch")
+            #expect(w.origin.requests.count < 30, "the urgent batch came before the rest of the long batch")
         }
     }
 

@@ -72,7 +72,7 @@ struct SettingsTests {
         }
     }
 
-    /// YAML's older words for a switch mean what they say.
+    /// YAML 1.1 has more words for true and false.
     @Test(arguments: [("yes", true), ("on", true), ("true", true), ("no", false), ("off", false), ("false", false)])
     func aSwitchInAFileAcceptsYAMLsWordsForTrueAndFalse(_ word: String, _ isAllowed: Bool) async throws {
         try await withWorker { w in
@@ -85,7 +85,7 @@ struct SettingsTests {
         }
     }
 
-    /// What a flag of `run` sets can be set in a file as well: a flag that stands outside the settings would be neither in
+    /// Every flag of `run` can be set in a file as well: a flag that is no setting would be neither in
     /// the environment nor in `config show`.
     @Test func everyFlagOfRunIsASetting() async throws {
         try await withWorker { w in

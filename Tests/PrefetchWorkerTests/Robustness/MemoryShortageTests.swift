@@ -51,10 +51,10 @@ struct MemoryShortageTests {
             }
         }
         // Stills are decoded row by row, as far as their formats allow.
-        if isFilm { #expect(ends != ["done"], "it was never short of memory") }
+        if isFilm { #expect(ends != ["done"], "the memory was never short") }
     }
 
-    /// Plain areas are what libjxl needs most memory for: the helper would end.
+    /// libjxl needs the most memory for plain areas, and would end the helper.
     @Test(arguments: [
         (1_820, ""), (1_840, ",effort:7"), (2_900, ",lossless"), (2_860, ",effort:6"),
         (3_460, ":white,effort:3"), (1_580, ",effort:9"),

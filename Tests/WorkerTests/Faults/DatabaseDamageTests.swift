@@ -2,8 +2,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A database whose pages, log or shared memory were damaged: workers stop with 74 and say what to do, and a new one is made
-/// from what is left.
+/// A database with damaged pages, log or shared memory: workers stop with 74 and give advice, and a rebuild makes a new
+/// database from the readable rows.
 @Suite("A damaged database", .timeLimit(.minutes(30)))
 struct DatabaseDamageTests {
     @Test func `A run on a damaged database stops with advice or goes on, and a rebuild keeps readable rows`()

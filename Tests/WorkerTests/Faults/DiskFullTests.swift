@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A disk that is full: nothing is lost, no try is used up, and work goes on when there is room.
+/// A full disk: no item is lost, no try is used up, and work goes on when there is space.
 @Suite(
     "A disk that fills up", .serialized, .timeLimit(.minutes(30)),
     .enabled(if: getuid() == 0, "only root can mount a small disk"))

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// One call fails, as on a disk that is full or failing for a moment: nothing is lost, and no try is used up.
+/// One call fails, as on a disk that is full or failing for a moment: no item is lost, and no try is used up.
 @Suite(
     "Injected errors", .serialized, .timeLimit(.minutes(30)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
 struct InjectionTests {

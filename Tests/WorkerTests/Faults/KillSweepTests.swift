@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A worker is killed at every call that changes something; the next worker loses nothing and does nothing twice.
+/// A worker is killed at every call that changes something; the next worker loses no item and does no item twice.
 @Suite("Kill sweep", .serialized, .timeLimit(.minutes(150)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
 struct KillSweepTests {
     static let calls = [

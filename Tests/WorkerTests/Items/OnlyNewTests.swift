@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// The URLs are noted by the first job with the option, and one by one after it.
+    /// The first job with the option notes the URLs of all done items, and later items note theirs when they are done.
     @Test func aURLIsKnownAsLongAsAnItemWithItIsDone() async throws {
         try await withWorker { w in
             func known(_ path: String) async throws -> Bool {
@@ -56,7 +56,9 @@ import Testing
             }
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
-            #expect(try await w.value("SELECT count(*) FROM done_urls") == "0", "nothing is noted without such a job")
+            #expect(
+                try await w.value("SELECT count(*) FROM done_urls") == "0",
+                "no URL is noted without a job with only-new")
             #expect(try await known("/1.png"))
             #expect(try await !known("/2.png"))
 
@@ -68,11 +70,11 @@ import Testing
                     (last_insert_rowid(), '\(w.url("/no"))', json_array('\(w.url("/2.png"))'));
                 """)
             try await w.drain()
-            #expect(try await known("/no"), "the URL that was enqueued counts")
+            #expect(try await known("/no"), "the enqueued URL counts, not its fallback")
             #expect(try await !known("/2.png"))
 
             try await w.sql("DELETE FROM jobs WHERE id = (SELECT min(id) FROM jobs)")
-            #expect(try await known("/1.png"), "another job has it")
+            #expect(try await known("/1.png"), "another job has done the URL")
             try await w.sql("DELETE FROM jobs WHERE id = (SELECT min(id) FROM jobs)")
             #expect(try await !known("/1.png"))
             #expect(try await w.value("SELECT group_concat(item) FROM done_urls WHERE url <> ''") == "3")
