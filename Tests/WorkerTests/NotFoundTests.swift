@@ -4,7 +4,7 @@ import Testing
 /// A list of URLs that all answer with 404.
 @Suite("Ten thousand URLs that are not there", .timeLimit(.minutes(15)))
 struct NotFoundTests {
-    @Test func `Ten thousand 404s take little memory, are blacklisted, and are requested again only on request`()
+    @Test func `Ten thousand 404s take little memory, and stay blacklisted until expiry or retry-failed`()
         async throws
     {
         try await withWorker({ _ in .status(404) }) { worker in

@@ -16,7 +16,7 @@ struct SyncOrderTests {
         }
     }
 
-    /// Syncs of files, of their file system, and of their folders.
+    /// One of the first two calls of fsync or syncfs returns without a sync.
     @Test(arguments: [
         "fsync:retval=0:when=1", "fsync:retval=0:when=2", "syncfs:retval=0:when=1", "syncfs:retval=0:when=2",
     ])
