@@ -33,7 +33,8 @@ import Testing
 
     @Test(arguments: [
         "Content-Length: 5\r\nContent-Length: 6", "Content-Length: 4, 5", "Content-Length: +5", "Content-Length: 5abc",
-        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: \u{1}chunked", "Transfer-Encoding: chunked\u{B}",
+        "Content-Length: \u{C}5",
     ])
     func aBodyWithAnInvalidFramingFails(_ lines: String) async throws {
         let origin = try origin(lines)

@@ -68,6 +68,18 @@ struct MetadataSourceTests {
         }
     }
 
+    /// libvips refuses to write more than a megabyte.
+    @Test(arguments: outputs) func aLargeEXIFBlockIsLeftOut(format: String) throws {
+        let plain = TestImages.png(40, 30)
+        let exif = EXIF(camera: String(repeating: "x", count: 1_100_000), artist: "Ann Artist", copyright: "(c) Ann")
+        // Behind the header, which ends at byte 33.
+        let png = Array(plain[..<33]) + TestImages.pngChunk("eXIf", exif.bytes) + plain[33...]
+        for options in ["keep-metadata", "keep-metadata,keep-profile", "", "strip-copyright"] {
+            let made = try make(one: png, "20x,\(format)\(options.isEmpty ? "" : ",")\(options)")
+            #expect(made.count < 100_000, "\(options)")
+        }
+    }
+
     @Test func aTIFFWithoutTagsIsPassedThrough() throws {
         let tiff = try make(one: TestImages.png(40, 30), "x,tiff")
         #expect(try make(one: tiff, "x,tiff") == tiff)

@@ -54,6 +54,10 @@ struct ForgedRowTests {
         "PRAGMA ignore_check_constraints = ON; UPDATE items SET run_at = 5, lease = 7",
         "PRAGMA ignore_check_constraints = ON; UPDATE items SET class = NULL, finished_at = NULL, run_at = NULL",
         "PRAGMA ignore_check_constraints = ON; UPDATE items SET state = 'active' WHERE state = 'queued'",
+        """
+        PRAGMA ignore_check_constraints = ON; UPDATE items SET state = 'active', lease = 7 WHERE state = 'queued';
+        UPDATE items SET state = 'delayed', lease = NULL WHERE state = 'active'
+        """,
         "PRAGMA ignore_check_constraints = ON; INSERT INTO items (job, url, lease, run_at) VALUES (2, 'https://e.example/', 7, 9)",
     ]
 

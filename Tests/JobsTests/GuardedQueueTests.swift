@@ -37,7 +37,22 @@ struct GuardedQueueTests {
             ("REPLACE INTO jobs (dedupe_key) VALUES ('weekly')", replaced),
             ("INSERT OR REPLACE INTO jobs (id, urls) VALUES (2, json_array('https://d.example/'))", replaced),
             ("INSERT OR REPLACE INTO jobs (id) VALUES (2)", replaced),
-            ("INSERT INTO jobs (id) VALUES (-7)", "the id of a job is a positive number; leave it out of the INSERT"),
+            (
+                "INSERT INTO jobs (id) VALUES (-7)",
+                "the id of a job is a positive number of at most 2^51; leave it out of the INSERT"
+            ),
+            (
+                "INSERT INTO jobs (id) VALUES (4503599627370496)",
+                "the id of a job is a positive number of at most 2^51; leave it out of the INSERT"
+            ),
+            (
+                "UPDATE event_log SET id = 4503599627370496 WHERE id = (SELECT max(id) FROM event_log)",
+                "the id of an event stays as it is"
+            ),
+            (
+                "INSERT INTO event_log (id, at, detail) VALUES (4503599627370496, 0, '[]')",
+                "the id of an event is left to the database; leave it out of the INSERT"
+            ),
             (
                 "UPDATE OR REPLACE jobs SET dedupe_key = 'daily' WHERE id = 2",
                 "another unfinished job has this dedupe_key"
@@ -81,7 +96,7 @@ struct GuardedQueueTests {
             ),
             (
                 "INSERT INTO jobs (id) VALUES (9223372036854775807)",
-                "the id of a job is a positive number; leave it out of the INSERT"
+                "the id of a job is a positive number of at most 2^51; leave it out of the INSERT"
             ),
             ("INSERT INTO items (id, job, url) VALUES (9223372036854775807, 2, 'https://d.example/')", item),
             ("UPDATE OR FAIL items SET deaths = 'x' WHERE id = 1", deaths),

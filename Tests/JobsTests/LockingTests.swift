@@ -52,12 +52,12 @@ struct LockingTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
-            try store.database.checkFile()
+            try await store.database.checkFile()
             try #require(rename(path, path + ".away") == 0)
-            #expect(throws: JobsError.self) { try store.database.checkFile() }
+            await #expect(throws: JobsError.self) { try await store.database.checkFile() }
             try await JobStore(path: path + ".other").close()
             try #require(rename(path + ".other", path) == 0)
-            let error = #expect(throws: JobsError.self) { try store.database.checkFile() }
+            let error = await #expect(throws: JobsError.self) { try await store.database.checkFile() }
             #expect(error?.code == .replaced)
             try await store.close()
         }

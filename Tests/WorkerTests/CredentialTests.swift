@@ -11,7 +11,12 @@ struct CredentialTests {
             try await w.run("init")
             let picture = w.place("1.png")
             try w.write(Pictures.png(1), to: picture)
+            let list = try w.file(
+                "list",
+                "http://a.example:99999/?sig=geheim\nftp://h/?token=geheim\nhttp://[::1/?sig=geheim\nhtp://a/?key=geheim\n"
+            )
             for arguments in [
+                ["enqueue", "-f", list], ["enqueue", "-f", list, "--skip-invalid"],
                 ["enqueue", "-f", w.url("/nothing?token=geheim"), "--allow-addresses", "loopback"],
                 ["cache", "put", "cdn.example/a?sig=geheim", picture],
             ] {

@@ -20,6 +20,72 @@ import Testing
         }
     }
 
+    @Test func `A worker whose log is deleted copies it into the database, and ends with 74`() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<20).map { w.url("/\($0).png") })
+            let child = try w.start()
+            try await w.untilEnded("1")
+            unlink(w.database + "-wal")
+            #expect(try await child.wait(atMost: .seconds(15)) == .code(74))
+            let said = try w.errors(of: child)
+            #expect(said.contains("-wal was deleted or replaced") && said.contains("Nothing is lost"), "\(said)")
+            #expect(try await w.counts("1") == "20|0|0|0|0")
+        }
+    }
+
+    /// A second worker that opens a new lock file must not take the first for dead.
+    @Test func `A worker whose lock file is deleted keeps its items`() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            gate.wait()
+            return Pictures.reply(request)
+        }) { w in
+            try await w.enqueue((0..<6).map { w.url("/\($0).png") })
+            let first = try w.start("--drain")
+            try await w.eventually("its downloads run") { w.origin.requests.count == 6 }
+            unlink(w.database + ".lock")
+            try await w.eventually("it has made the file again") { access(w.database + ".lock", F_OK) == 0 }
+            let second = try w.start("--drain")
+            try await w.eventually("the second has begun") {
+                try await w.value("SELECT count(*) FROM workers") == "2"
+            }
+            try await Task.sleep(for: .seconds(2))
+            #expect(try await w.value("SELECT count(*) FROM items WHERE state = 'active'") == "6")
+            gate.open()
+            #expect(try await first.wait() == .code(0))
+            #expect(try await second.wait() == .code(0))
+            #expect(try await w.counts("1") == "6|0|0|0|0")
+            #expect(w.origin.requests.count == 6)
+            #expect(try await w.value("SELECT count(*) FROM items WHERE deaths > 0") == "0")
+        }
+    }
+
+    @Test func `A program that keeps all others out is told of within seconds`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            let shell = try RunningProgram(
+                "/usr/bin/sqlite3", ["-batch", w.database],
+                files: .init(
+                    input: try w.file(
+                        "in.sql",
+                        "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held';\n.shell touch \(w.place("held"))\n.shell sleep 60\n"
+                    ),
+                    output: w.place("shell.out"), errors: w.place("shell.err")),
+                environment: ["PATH": "/usr/bin:/bin"])
+            try await w.eventually("the shell holds the database") { access(w.place("held"), F_OK) == 0 }
+            for command in [
+                ["status"], ["results", "1"], ["get", w.url("/1.png")], ["cancel", "1", "--wait", "3s"],
+                ["run", "--drain", "--wait", "3s"],
+            ] {
+                let refused = try await w.run(command, expecting: 75, within: .seconds(20))
+                #expect(refused.errors.contains("locked by another program"), "\(command): \(refused.errors)")
+            }
+            shell.send(SIGKILL)
+            _ = try await shell.wait()
+            try await w.drain()
+        }
+    }
+
     @Test func `While a shell has a transaction open, reading commands answer, and writing commands end with 75`()
         async throws
     {

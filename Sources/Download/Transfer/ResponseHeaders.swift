@@ -26,8 +26,8 @@ struct ResponseHeaders {
         let value = Self.value(line[(colon + 1)...])
         let text = Self.text(value)
         switch field {
-        case .contentLength: lengths.append(text)
-        case .transferEncoding: encodings.append(text)
+        case .contentLength: lengths.append(Self.framing(line[(colon + 1)...]))
+        case .transferEncoding: encodings.append(Self.framing(line[(colon + 1)...]))
         // The first one counts, as in curl and browsers.
         case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text
@@ -103,7 +103,15 @@ struct ResponseHeaders {
         return bytes
     }
 
-    /// Values with control characters are dropped.
+    /// The value as it was sent, without spaces around it: a control character makes the body's end unknown.
+    private static func framing(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        func isSpace(_ byte: UInt8) -> Bool { [0x09, 0x0A, 0x0D, 0x20].contains(byte) }
+        var bytes = bytes.drop(while: isSpace)
+        while let last = bytes.last, isSpace(last) { bytes = bytes.dropLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The value without control characters.
     private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if bytes.allSatisfy({ $0 == 0x20 || isVisible($0) }) {
             return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)

@@ -150,7 +150,9 @@ struct DecodedSource {
 
     /// Replaces a failure that lack of memory may have caused by the failure of our own limit.
     func blamingMemory(_ error: Failure) -> Failure {
-        guard error.failureClass == .badImage, case .library(let format, _) = reading else { return error }
+        guard error.failureClass == .badImage || error.failureClass == .tooManyPixels,
+            case .library(let format, _) = reading
+        else { return error }
         let cost = format.cost(ByteReader(bytes), limits: limits).bytes
         let size = PixelSize(width: facts.width, height: facts.height)
         return MemoryShortage.objection(format.name, size, each: format.bytesPerPixel, cost: cost) ?? error

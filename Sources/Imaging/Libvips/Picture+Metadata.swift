@@ -56,6 +56,9 @@ extension Picture {
         }
     }
 
+    /// libvips' savers of JPEG, PNG and WebP refuse a larger block.
+    private static let largestExif = 1 << 20
+
     /// Whether it is a PNG text whose key PNG's encoder would refuse; the encoder is stricter than the decoder.
     ///
     /// W3C PNG, 11.3.3.1: 1 to 79 visible characters with single spaces between them; here only ASCII.
@@ -69,12 +72,13 @@ extension Picture {
     /// The same pixels with no more metadata than `policy` allows.
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
-        // Encoders that add to an invalid block fail.
-        if let isExif = withBlob(VIPS_META_EXIF_NAME, ExifBlock.isBlock), !isExif {
+        // Encoders fail if the block is invalid or too large.
+        let isFit = withBlob(VIPS_META_EXIF_NAME) { $0.count <= Self.largestExif && ExifBlock.isBlock($0) }
+        if isFit == false {
             picture.removeFields { $0 == VIPS_META_EXIF_NAME }
         }
         picture.removeFields { policy.forbids($0) || Self.isUnwritable($0) }
-        if !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
+        if isFit == false || !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
         return picture
     }
 

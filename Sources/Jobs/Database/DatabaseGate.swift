@@ -16,7 +16,9 @@ public final class DatabaseGate: Sendable {
     let leaseDuration: Int64
     /// The file to which `path` leads.
     let file: DatabaseFile
-    private let identity: DatabaseFile.Identity?
+    let identity: DatabaseFile.Identity?
+    /// The log's file, once it has been seen.
+    let log = Mutex<DatabaseFile.Identity?>(nil)
     let lockFile: LockFile
     let database: DatabaseQueue
     let waiting: WriteWaiting
@@ -76,7 +78,7 @@ public final class DatabaseGate: Sendable {
         let file = try DatabaseFile(path: path)
         self.file = file
         lockFile = try LockFile(path: file.name + ".lock")
-        let patience = Patience()
+        let patience = Patience(waiting, file: file, path: path)
         self.patience = patience
         do {
             PrivateFile.make(file.name)
@@ -208,28 +210,13 @@ public final class DatabaseGate: Sendable {
     /// The path of the file without symbolic links.
     public var fileName: String { file.name }
 
-    /// Checks that the file still exists under its name.
-    ///
-    /// - Throws: `replaced` if it was deleted, or another file has its name: no other program sees later writes.
-    public func checkFile() throws(JobsError) {
-        guard let identity, file.isReplaced(identity) else { return }
-        throw JobsError(
-            .replaced,
-            """
-            The database \(path) was deleted or replaced while it was in use. All writes since then are lost with it; \
-            start again with the database that is there now, or with a copy made by 'worker db backup'.
-            """)
-    }
-
     private static func configuration(_ patience: Patience) -> Configuration {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         configuration.busyMode = .callback { tries in
             // Writes wait for their turn without holding a lock. This handler is for short waits, such as while another
             // program recovers the log after a crash.
-            guard patience.isPatient.load(ordering: .relaxed) else { return false }
-            usleep(UInt32.random(in: 300...1_500))
-            return tries < 40_000
+            patience.wait(tries)
         }
         configuration.prepareDatabase { db in
             // Checkpoints run only under the write lock, never automatically at a commit.
@@ -239,11 +226,6 @@ public final class DatabaseGate: Sendable {
         }
         return configuration
     }
-}
-
-/// Whether a statement waits for other programs that have locked the database.
-final class Patience: Sendable {
-    let isPatient = Atomic(true)
 }
 
 extension DatabaseGate {

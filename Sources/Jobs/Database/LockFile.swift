@@ -11,6 +11,8 @@ internal import SystemPackage
 final class LockFile: Sendable {
     private let descriptor: FileDescriptor
     private let path: String
+    /// The bytes that this object has locked: of workers, batches and additions.
+    private let held = Mutex<Set<Int64>>([])
     /// The jobs whose lists are added through this object: fcntl(2) reports only the locks of other descriptors.
     private let additions = Mutex<Set<JobID>>([])
 
@@ -37,6 +39,26 @@ final class LockFile: Sendable {
     deinit {
         // Best effort: the locks end with the descriptor even if closing it fails.
         try? descriptor.close()
+    }
+
+    /// Locks the same bytes again if the file was deleted or replaced: programs that open it by its name would take this
+    /// one for dead. Its old locks end.
+    func restore() throws(JobsError) {
+        var info = stat()
+        guard fstat(descriptor.rawValue, &info) == 0 else { return }
+        let mine = DatabaseFile.Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
+        guard path != "/dev/null", DatabaseFile.identity(path) != mine else { return }
+        do {
+            let file = try Self.open(path)
+            defer { try? file.close() }  // Best effort: the locks belong to the duplicate as well.
+            for byte in held.withLock({ $0 }) { _ = Self.set(F_WRLCK, worker: byte, of: file) }
+            // dup2 clears the flag that keeps the descriptor from other programs.
+            guard dup2(file.rawValue, descriptor.rawValue) >= 0,
+                fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC) == 0
+            else { throw Errno(rawValue: errno) }
+        } catch {
+            throw JobsError(.cannotOpen, "The lock file \(path) was deleted, and can't be opened again: \(error).")
+        }
     }
 
     /// Runs `body` while no other worker or command writes or checkpoints. Blocks; call it on the database's queue.
@@ -73,7 +95,7 @@ final class LockFile: Sendable {
 
     /// Whether another open descriptor of the lock file holds this worker's byte.
     func isAlive(worker: Int64) -> Bool {
-        var lock = range(F_WRLCK, worker: worker)
+        var lock = Self.range(F_WRLCK, worker: worker)
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
     }
@@ -88,7 +110,7 @@ final class LockFile: Sendable {
     func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         do {
             let mark = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
-            var lock = range(F_RDLCK, worker: Self.byte(ofHelpersOf: worker))
+            var lock = Self.range(F_RDLCK, worker: Self.byte(ofHelpersOf: worker))
             guard fcntl(mark.rawValue, Self.setLock, &lock) == 0 else {
                 let error = Errno(rawValue: errno)
                 try mark.close()
@@ -102,14 +124,14 @@ final class LockFile: Sendable {
 
     /// Whether a helper of this worker, or the worker itself, has the descriptor of ``helperMark(of:)`` open.
     func areHelpersAlive(of worker: Int64) -> Bool {
-        var lock = range(F_WRLCK, worker: Self.byte(ofHelpersOf: worker))
+        var lock = Self.range(F_WRLCK, worker: Self.byte(ofHelpersOf: worker))
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
     }
 
     /// Whether another open descriptor of the lock file holds the byte of any worker.
     var isAnyWorkerAlive: Bool {
-        var lock = range(F_WRLCK, worker: 1)
+        var lock = Self.range(F_WRLCK, worker: 1)
         lock.l_len = off_t(Self.firstBatch) - 1
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
@@ -149,17 +171,25 @@ final class LockFile: Sendable {
     /// Whether a live program is adding the job's list.
     func isBeingAdded(_ job: JobID) -> Bool {
         if additions.withLock({ $0.contains(job) }) { return true }
-        var lock = range(F_WRLCK, worker: Self.byte(ofAddition: job))
+        var lock = Self.range(F_WRLCK, worker: Self.byte(ofAddition: job))
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
     }
 
     private func set(_ type: Int32, worker: Int64) -> Bool {
-        var lock = range(type, worker: worker)
-        return fcntl(descriptor.rawValue, Self.setLock, &lock) == 0
+        guard Self.set(type, worker: worker, of: descriptor) else { return false }
+        held.withLock { held in
+            if type == F_UNLCK { held.remove(worker) } else { held.insert(worker) }
+        }
+        return true
     }
 
-    private func range(_ type: Int32, worker: Int64) -> Glibc.flock {
+    private static func set(_ type: Int32, worker: Int64, of file: FileDescriptor) -> Bool {
+        var lock = range(type, worker: worker)
+        return fcntl(file.rawValue, setLock, &lock) == 0
+    }
+
+    private static func range(_ type: Int32, worker: Int64) -> Glibc.flock {
         var lock = Glibc.flock()
         lock.l_type = Int16(type)
         lock.l_whence = Int16(SEEK_SET)

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 
 /// How long a write waits for other programs' writes.
 public struct WriteWaiting: Sendable {
@@ -61,9 +62,50 @@ struct TurnWait {
     }
 
     private var holder: String {
-        let holders =
-            LockHolders.processes(.bytes, on: file.name + "-shm", bytes: LockHolders.writerByte)
-            + LockHolders.processes(.whole, on: file.name + ".lock")
-        return holders.isEmpty ? "another program" : LockHolders.names(holders)
+        // The kernel's list may lack a line if locks change while it is read.
+        for _ in 0..<5 {
+            let holders =
+                LockHolders.processes(.bytes, on: file.name + "-shm", bytes: LockHolders.writerByte)
+                + LockHolders.processes(.whole, on: file.name + ".lock")
+            if !holders.isEmpty { return LockHolders.names(holders) }
+            usleep(2_000)
+        }
+        return "another program"
+    }
+}
+
+/// How long a statement waits for other programs that have locked the database.
+final class Patience: Sendable {
+    let isPatient = Atomic(true)
+    private let fresh: TurnWait?
+    private let turn: Mutex<TurnWait?>
+
+    /// Reads wait as well: for programs that recover the log after a crash, or keep all others out.
+    private static let shortest: Int64 = 5_000
+
+    init(_ waiting: WriteWaiting, file: DatabaseFile, path: String) {
+        var waiting = waiting
+        waiting.limit = max(waiting.limit, Self.shortest)
+        fresh = TurnWait(waiting, file: file, path: path)
+        turn = Mutex(fresh)
+    }
+
+    /// For a database that no other program has open.
+    init() {
+        fresh = nil
+        turn = Mutex(nil)
+    }
+
+    /// Sleeps for a moment.
+    ///
+    /// - Parameter tries: how often the statement has waited already.
+    /// - Returns: whether it tries again.
+    func wait(_ tries: Int) -> Bool {
+        guard isPatient.load(ordering: .relaxed) else { return false }
+        return turn.withLock { turn in
+            if tries == 0 { turn = fresh }
+            do { try turn?.nap() } catch { return false }
+            return turn != nil
+        }
     }
 }

@@ -181,7 +181,7 @@ struct ListAddition: Sendable {
                 if page.isEmpty { return addition }
                 // When a worker stops, it cancels the task that adds a schedule's list.
                 try Task.checkCancellation()
-                try gate.checkFile()
+                try await gate.checkFile()
                 let begun = SliceLedger.now()
                 addition.notNew += try await gate.writeSlice(.enqueue) { [self, id = addition.id] db, _ in
                     (result: page.count - (try add(page, to: id, in: db)), handled: page.count)

@@ -188,13 +188,18 @@ extension JobQueue {
                     """
                     SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
                         OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
+                        OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at IS NULL)
                     """, [now.milliseconds, (now + HostMemory.longestDelay).milliseconds]) ?? false
             )
         }
         guard isDue else { return 0 }
         return try await gate.write { db in
             var count = 0
-            for (condition, time) in [("run_at <= ?", now), ("run_at > ?", now + HostMemory.longestDelay)] {
+            // A shell can remove the time if it has switched the table's checks off.
+            let conditions = [
+                ("run_at <= ?", now), ("run_at > ?", now + HostMemory.longestDelay), ("run_at IS NULL AND ? > 0", now),
+            ]
+            for (condition, time) in conditions {
                 count += try db.run(
                     """
                     UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN

@@ -13,6 +13,14 @@ extension Schema {
             detail TEXT NOT NULL
         );
 
+        CREATE TRIGGER event_log_refuse_ids BEFORE INSERT ON event_log WHEN NEW.id <> -1 BEGIN
+            SELECT RAISE(ABORT, 'the id of an event is left to the database; leave it out of the INSERT');
+        END;
+        CREATE TRIGGER event_log_keep_ids BEFORE UPDATE OF id, rowid, oid, _rowid_ ON event_log
+        WHEN OLD.id <> NEW.id BEGIN
+            SELECT RAISE(ABORT, 'the id of an event stays as it is');
+        END;
+
         CREATE VIEW events AS SELECT
             event_log.id * \(eventsPerRow) + part.key AS id, \(iso("event_log.at")) AS at,
             CASE WHEN json_extract(\(eventPart), '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,

@@ -81,6 +81,8 @@ extension Schema {
     private static let keepJobs = """
 
         CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN
+            SELECT RAISE(ABORT, 'the id of a job is a positive number of at most 2^51; leave it out of the INSERT')
+                WHERE NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(UsedUpIDs.mostNamed));
             DELETE FROM replacing;
             INSERT OR IGNORE INTO replacing SELECT id FROM jobs WHERE id = NEW.id;
             INSERT OR IGNORE INTO replacing SELECT id FROM jobs
@@ -89,8 +91,8 @@ extension Schema {
         CREATE TRIGGER jobs_refuse_replacing AFTER INSERT ON jobs BEGIN
             SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
                 WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
-            SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT')
-                WHERE NEW.id < 1 OR NEW.id > \(UsedUpIDs.most);
+            SELECT RAISE(ABORT, 'the id of a job is a positive number of at most 2^51; leave it out of the INSERT')
+                WHERE NEW.id < 1;
             SELECT RAISE(ABORT, 'this id belongs to a job whose list is being added; leave the id out of the INSERT')
                 WHERE EXISTS (SELECT 1 FROM job_additions WHERE job = NEW.id);
             DELETE FROM replacing;

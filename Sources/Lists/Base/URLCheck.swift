@@ -128,12 +128,16 @@ public enum URLCheck {
         text.isEmpty || UInt16(text).map { $0 > 0 } == true
     }
 
-    /// For a message: cut, without user name and password, and without characters that control a terminal.
+    /// For a message: cut, without user name, password and query, which may sign the URL, and without characters that
+    /// control a terminal.
     static func shown(_ text: String) -> String {
         var text = text
         if let start = text.firstRange(of: "://")?.upperBound {
             let authority = text[start...].prefix { !"/?#".contains($0) }
             if let at = authority.lastIndex(of: "@") { text.replaceSubrange(start..<at, with: "…") }
+        }
+        if let mark = text.firstIndex(of: "?"), text[mark...].contains("=") {
+            text.replaceSubrange(text.index(after: mark)..., with: "…")
         }
         let safe = text.unicodeScalars.filter { $0.value >= 32 && !(127...159).contains($0.value) }
         let cut = String(String.UnicodeScalarView(safe))

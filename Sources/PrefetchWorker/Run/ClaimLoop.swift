@@ -49,7 +49,7 @@ final class ClaimLoop: Sendable {
         while true {
             if signals.stop.isRequested { return .stopped }
             if let failure = stages.publisher.failure { throw WorkerError(failure) }
-            try checkFile()
+            try await checkFile()
             let trouble = disk.trouble()
             if let trouble {
                 if options.drains, tasks.count == 0, await hasNothingToDo() { return .drained }
@@ -70,12 +70,12 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// Ends the run within a second after the database's file was deleted or replaced.
-    private func checkFile() throws(WorkerError) {
+    /// Ends the run within a second after a file of the database was deleted or replaced.
+    private func checkFile() async throws(WorkerError) {
         let now = monotonicMilliseconds()
         guard now - fileLookedAt.load(ordering: .relaxed) >= 1_000 else { return }
         fileLookedAt.store(now, ordering: .relaxed)
-        do { try store.database.checkFile() } catch { throw WorkerError(error) }
+        do { try await store.database.checkFile() } catch { throw WorkerError(error) }
     }
 
     /// Whether a draining run with no item in flight gives up: the disk fails, or has failed in test after test.

@@ -648,6 +648,8 @@ CREATE TRIGGER jobs_forget_end AFTER DELETE ON jobs BEGIN
     DELETE FROM recounts WHERE job = OLD.id;
 END;
 CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN
+    SELECT RAISE(ABORT, 'the id of a job is a positive number of at most 2^51; leave it out of the INSERT')
+        WHERE NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > 2251799813685248);
     DELETE FROM replacing;
     INSERT OR IGNORE INTO replacing SELECT id FROM jobs WHERE id = NEW.id;
     INSERT OR IGNORE INTO replacing SELECT id FROM jobs
@@ -656,8 +658,8 @@ END;
 CREATE TRIGGER jobs_refuse_replacing AFTER INSERT ON jobs BEGIN
     SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
         WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
-    SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT')
-        WHERE NEW.id < 1 OR NEW.id > 4503599627370496;
+    SELECT RAISE(ABORT, 'the id of a job is a positive number of at most 2^51; leave it out of the INSERT')
+        WHERE NEW.id < 1;
     SELECT RAISE(ABORT, 'this id belongs to a job whose list is being added; leave the id out of the INSERT')
         WHERE EXISTS (SELECT 1 FROM job_additions WHERE job = NEW.id);
     DELETE FROM replacing;
@@ -881,6 +883,13 @@ CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
     UPDATE blobs SET dying = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE hash = OLD.blob AND dying = 0
         AND NOT EXISTS (SELECT 1 FROM cache_entries WHERE blob = OLD.blob)
         AND NOT EXISTS (SELECT 1 FROM sources WHERE hash = OLD.blob AND kept <> 0);
+END;
+CREATE TRIGGER event_log_refuse_ids BEFORE INSERT ON event_log WHEN NEW.id <> -1 BEGIN
+    SELECT RAISE(ABORT, 'the id of an event is left to the database; leave it out of the INSERT');
+END;
+CREATE TRIGGER event_log_keep_ids BEFORE UPDATE OF id, rowid, oid, _rowid_ ON event_log
+WHEN OLD.id <> NEW.id BEGIN
+    SELECT RAISE(ABORT, 'the id of an event stays as it is');
 END;
 CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
     INSERT INTO event_log (at, detail)

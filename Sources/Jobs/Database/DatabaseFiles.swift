@@ -1,0 +1,51 @@
+internal import GRDB
+internal import Synchronization
+
+/// Notices that files were deleted or replaced while they were in use.
+extension DatabaseGate {
+    /// Checks that the database and its log still exist under their names, and restores the lock file if it doesn't.
+    ///
+    /// - Throws: `replaced` if one was deleted, or another file has its name: no other program sees later writes.
+    public func checkFile() async throws(JobsError) {
+        guard let identity else { return }
+        guard !file.isReplaced(identity) else {
+            throw JobsError(
+                .replaced,
+                """
+                The database \(path) was deleted or replaced while it was in use. All writes since then are lost with it; \
+                start again with the database that is there now, or with a copy made by 'worker db backup'.
+                """)
+        }
+        try lockFile.restore()
+        guard isLogReplaced else { return }
+        let isSaved = try await saveLog()
+        throw JobsError(
+            .replaced,
+            "The log \(path)-wal was deleted or replaced while it was in use. It is a part of the database: leave it to "
+                + "SQLite. \(isSaved ? "Nothing is lost, since it was copied into the database." : "Its writes are lost.")"
+        )
+    }
+
+    /// The log exists as long as this connection is open: SQLite deletes it with the last one.
+    private var isLogReplaced: Bool {
+        let now = DatabaseFile.identity(file.name + "-wal")
+        return log.withLock { known in
+            if known == nil { known = now }
+            return known != now
+        }
+    }
+
+    /// Copies the log into the database although it has no name any more: with this connection it would be gone.
+    ///
+    /// - Returns: whether the database has all of it.
+    private func saveLog() async throws(JobsError) -> Bool {
+        try await perform { [self] in
+            try lockFile.withWriteLock {
+                try database.writeWithoutTransaction { db in
+                    let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
+                    return row.map { $0[0] == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
+                }
+            }
+        }
+    }
+}
