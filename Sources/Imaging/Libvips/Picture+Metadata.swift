@@ -78,7 +78,9 @@ extension Picture {
             picture.removeFields { $0 == VIPS_META_EXIF_NAME }
         }
         picture.removeFields { policy.forbids($0) || Self.isUnwritable($0) }
-        if isFit == false || !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
+        if isFit == false || !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) {
+            picture.set(exif: block.bytes)
+        }
         return picture
     }
 
