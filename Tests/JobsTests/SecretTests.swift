@@ -19,11 +19,20 @@ struct SecretTests {
             "https://c.example/x?Expires=1&Signature=a/b==&Key-Pair-Id=K&Policy=p",
             "https://c.example/x?Expires=1&Signature=***&Key-Pair-Id=***&Policy=***"
         ),
-        ("https://d.example/x?sv=1&sig=a%2Fb&se=2#sig=x", "https://d.example/x?sv=1&sig=***&se=2#sig=x"),
+        ("https://d.example/x?sv=1&sig=a%2Fb&se=2#sig=x", "https://d.example/x?sv=1&sig=***&se=2#sig=***"),
         ("https://e.example/?TOKEN=1;key=2;w=3", "https://e.example/?TOKEN=***;key=***;w=3"),
         ("https://f.example/?%74oken=1&to%6Ben=2", "https://f.example/?%74oken=***&to%6Ben=***"),
         ("https://g.example/?keyboard=1&token&=2&key=", "https://g.example/?keyboard=1&token&=2&key=***"),
         ("https://h.example/?ours=1", "https://h.example/?ours=***"),
+        ("https://j.example/a;sig=1;w=2/b", "https://j.example/a;sig=***;w=2/b"),
+        (
+            "https://k.example/resize?w=3&url=https%3A%2F%2Fh%2Fa%3Fsig%3DX%26b%3D1&q=4",
+            "https://k.example/resize?w=3&url=***&q=4"
+        ),
+        (
+            "https://k.example/resize?url=https%3A%2F%2Fh%2Fa%3Fw%3D1",
+            "https://k.example/resize?url=https%3A%2F%2Fh%2Fa%3Fw%3D1"
+        ),
         ("?", "?"), ("", ""), ("https://i.example/?a=%zz&sig=%", "https://i.example/?a=%zz&sig=***"),
     ]
 

@@ -16,31 +16,34 @@ public struct Redaction: Sendable, Hashable {
     /// - Parameter others: further names, in any case.
     public init(also others: [String] = []) { names = Self.usual.union(others.map { $0.lowercased() }) }
 
-    /// The URL without its credentials.
+    /// The URL without its credentials. Parameters may also stand behind a semicolon of the path, or in the fragment.
     public func shown(_ url: String) -> String {
         let url = URLText.withoutCredentials(url)
-        guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return url }
-        let query = url[url.utf8.index(after: mark)...]
-        let end = query.utf8.firstIndex(of: UInt8(ascii: "#")) ?? query.endIndex
-        var shown = String(url[...mark])
-        var part = ""
-        for character in query[..<end] {
-            if character == "&" || character == ";" {
-                shown += hidden(part) + String(character)
-                part = ""
-            } else {
-                part.append(character)
-            }
+        guard url.utf8.contains(where: Self.isSeparator) else { return url }
+        let parts = url.split(omittingEmptySubsequences: false) { $0.utf8.first.map(Self.isSeparator) ?? false }
+        var shown = String(parts[0])
+        for part in parts.dropFirst() {
+            shown.append(url[url.index(before: part.startIndex)])
+            shown += hidden(part)
         }
-        return shown + hidden(part) + query[end...]
+        return shown
     }
 
-    private func hidden(_ part: String) -> String {
-        guard let equals = part.utf8.firstIndex(of: UInt8(ascii: "=")), names.contains(Self.name(part[..<equals]))
-        else {
-            return part
-        }
+    private static func isSeparator(_ byte: UInt8) -> Bool { "?&;#".utf8.contains(byte) }
+
+    private func hidden(_ part: Substring) -> Substring {
+        guard let equals = part.utf8.firstIndex(of: UInt8(ascii: "=")) else { return part }
+        let value = part[part.utf8.index(after: equals)...]
+        guard names.contains(Self.name(part[..<equals])) || isSecretWithin(value) else { return part }
         return "\(part[...equals])***"
+    }
+
+    /// Whether the value is another URL that has such a parameter.
+    private func isSecretWithin(_ value: Substring) -> Bool {
+        guard value.utf8.contains(UInt8(ascii: "%")) else { return false }
+        return Self.name(value).split { $0.utf8.first.map(Self.isSeparator) ?? false }.dropFirst().contains { part in
+            part.firstIndex(of: "=").map { names.contains(String(part[..<$0])) } ?? false
+        }
     }
 
     /// Percent-decoded and in lower case.
