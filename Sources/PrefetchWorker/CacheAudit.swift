@@ -53,7 +53,7 @@ public struct CacheAudit: Sendable, Encodable {
     public var unrepairable = 0
     /// Files lost now or earlier that are neither restored nor queued; at most 10,000.
     public var lost: [LostFile] = []
-    /// The number of them that are not queued again because their URLs are on the blacklist.
+    /// The number of lost files that are not queued again because their URLs are on the blacklist.
     public var blacklisted = 0
     /// Lost files that a job will fetch again.
     public var onTheirWay = 0
@@ -76,7 +76,7 @@ public struct CacheAudit: Sendable, Encodable {
         var audit = CacheAudit()
         try await audit.checkIndex(store, cache, options, progress)
         if audit.wasStopped { return audit }
-        // Also queues files that an earlier verification found lost, even if that one was stopped.
+        // Also queues files that an earlier verification found lost, even if it was stopped.
         if options.repairs {
             let repairs = try await store.maintenance.repairLostFiles()
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)

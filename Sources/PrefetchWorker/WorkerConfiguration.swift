@@ -14,7 +14,7 @@ public struct WorkerConfiguration: Sendable {
     public var downloads = DownloadConfiguration()
     public var images = ImageLimits()
     public var helpers: HelperConfiguration
-    /// The order of jobs that name none.
+    /// The order of jobs that name no order.
     public var order = ExecutionOrder.fifo
     /// Ends the run when no item is left that could still run.
     public var drains = false
@@ -46,10 +46,10 @@ public struct WorkerConfiguration: Sendable {
     public var local = LocalSources()
     /// Serve URLs of the program's own schemes or hosts; the last one is asked first.
     public var loaders: [any ImageLoader] = []
-    /// Disk space that the worker keeps free on the cache's disk, in bytes. Nil for a twentieth of the disk, and at
+    /// Disk space that the worker keeps free on the cache's disk, in bytes. Nil for a twentieth of the disk, but at
     /// most 1 GiB.
     public var minimumFree: Int64?
-    /// The cache's maximum size and age; its `minimumFree` is replaced by the one above.
+    /// The cache's maximum size and age; its `minimumFree` is replaced by the value above.
     public var cachePolicy = CachePolicy()
     /// How often the cache is collected while a worker runs, in milliseconds.
     public var collectEvery: Int64 = 60_000

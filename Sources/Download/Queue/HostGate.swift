@@ -12,7 +12,7 @@ struct HostGate {
     private(set) var reach = HostReach()
     private var tokens: Double
     private var refilledAt: ContinuousClock.Instant?
-    /// No request starts before, because of the token bucket or a narrow window.
+    /// No request starts before this time, because of the token bucket or a narrow window.
     private(set) var heldUntil: ContinuousClock.Instant?
     private(set) var blockedUntil: ContinuousClock.Instant?
     private(set) var block: HostBlock?

@@ -43,7 +43,8 @@ struct HostReach {
         if let last = lastFailure?.at, now - last > CircuitBreakerRules.memory { failingSince = nil }
     }
 
-    /// Whether the host has never answered, its first failure was at least `patience` ago, and its last is recent.
+    /// Whether the host has never answered, its first failure was at least `patience` ago, and its last failure is
+    /// recent.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
         guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
         return now - last <= CircuitBreakerRules.memory && now - failingSince >= patience

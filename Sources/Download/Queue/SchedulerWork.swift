@@ -65,7 +65,7 @@ extension DownloadScheduler {
     /// How long a transfer has received nothing.
     struct IdleTime {
         let time: Duration
-        /// Whether it has never received anything.
+        /// Whether the transfer has never received anything.
         let isNew: Bool
 
         func isStalled(hasNeverResponded: Bool, patience: Duration) -> Bool {
@@ -79,7 +79,7 @@ extension DownloadScheduler {
 
     /// Marks transfers that have stalled, and unmarks those that receive bytes again.
     ///
-    /// - Returns: whether some of them are the first of a host that has not answered yet.
+    /// - Returns: whether some marked transfers are the first of a host that has not answered yet.
     func markStalled(_ idleTimes: [UInt64: IdleTime], patience: Duration) -> Bool {
         state.withLock { state in
             var hasUnansweredHosts = false

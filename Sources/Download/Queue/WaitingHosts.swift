@@ -1,6 +1,6 @@
 import Core
 
-/// What this downloader and others know about the hosts of waiting requests, and which requests it sends away.
+/// The state of hosts, as this worker and others know it, and the removal of requests that wait for them.
 extension WaitingQueue {
     mutating func adopt(
         _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure,

@@ -231,7 +231,7 @@ extension WaitingQueue {
         return nil
     }
 
-    /// Rebuilds a heap that has many left-overs. Those deep in a heap never come up, and thousands of cancelled
+    /// Rebuilds a heap that has many left-overs. Left-overs deep in a heap never come up, and thousands of cancelled
     /// requests must not stay in memory.
     private mutating func compact(_ host: String) {
         guard let all = hosts[host]?.positions, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }

@@ -71,7 +71,8 @@ public protocol SpaceReservation: AnyObject, Sendable {
     ///
     /// - Parameter onAnswer: if this returns false, called once, from any thread, when trying again may succeed.
     /// - Returns: whether the space is reserved. If not, this transfer pauses and the others continue.
-    /// - Throws: a `Failure` if there is no space, and the `Errno` `fileTooLarge` for a body that is larger than the limit.
+    /// - Throws: a `Failure` if there is no space, and the `Errno` `fileTooLarge` for a body that is larger than the
+    ///   limit.
     func grow(by bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool
 }
 

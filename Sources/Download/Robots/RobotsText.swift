@@ -48,7 +48,7 @@ struct RobotsText: Sendable, Equatable {
     }
 
     /// Whether the rules allow a path with its query. The longest matching rule decides; of two equally long rules the
-    /// one that allows.
+    /// allowing rule decides.
     func allows(_ path: String) -> Bool {
         let path = Self.normal(Array(path.utf8)[...])
         if path == Array("/robots.txt".utf8) { return true }

@@ -90,7 +90,7 @@ final class BodyReceiver {
         }
         guard let watch, let writer, .now - lastLook >= watch.interval else { return }
         lastLook = .now
-        // Best effort: without a descriptor this look is skipped.
+        // Best effort: without a descriptor this check is skipped.
         guard let file = try? writer.duplicate() else { return }
         watch.look(PartialBody(file: file, received: writer.size, expected: expected))
     }

@@ -30,7 +30,7 @@ final class KnownConnections {
     private var byEnds: [Ends: Connection] = [:]
     private var byHost: [String: [Connection]] = [:]
     private var distrusted = LRUCache<String, ContinuousClock.Instant>(countLimit: 10_000)
-    /// How long after its last unsolicited bytes a host is distrusted; its server may be repaired since.
+    /// How long after its last unsolicited bytes a host is distrusted; by then its server may have been repaired.
     private static let distrustDuration = Duration.seconds(3_600)
 
     /// Whether each connection to the host is used only once.
@@ -96,7 +96,7 @@ final class KnownConnections {
     }
 
     /// - Parameter isSecure: whether the connection uses TLS. The records are encrypted, and a session ticket, which
-    ///   may come at any time, looks like a short answer. So only more bytes than that count.
+    ///   may come at any time, looks like a short answer. So only more bytes than a session ticket has count.
     func unsolicited(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
         var byte: UInt8 = 0

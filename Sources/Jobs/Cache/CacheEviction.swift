@@ -130,7 +130,7 @@ public struct CacheEviction: Sendable {
     /// The mark of a blob whose file could not be deleted: `dying` skips it, so that it does not block the others.
     private static let stuck = Int64.max
 
-    /// Makes the next collection try files again that could not be deleted.
+    /// Makes the next collection try again to delete files that could not be deleted.
     public func releaseStuck() async throws(JobsError) {
         guard try await gate.exists("SELECT 1 FROM blobs WHERE dying = ?", [Self.stuck]) else { return }
         try await gate.write { db in

@@ -1,7 +1,7 @@
 public import Core
 internal import GRDB
 
-/// Files that the index had and the disk has not, until they are fetched or made again.
+/// Files that the index had and the disk does not have, until they are fetched or made again.
 public struct LostFiles: Sendable {
     let gate: DatabaseGate
 

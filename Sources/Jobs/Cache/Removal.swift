@@ -50,7 +50,7 @@ extension CacheIndex {
         }
     }
 
-    /// Deletes entries from the index, and marks files as dying that no other entry needs.
+    /// Deletes entries from the index, and marks the files that no other entry needs as dying.
     ///
     /// - Returns: the number of deleted entries.
     public func remove(_ entries: [CacheEntry]) async throws(JobsError) -> Int {

@@ -3,9 +3,10 @@ internal import Synchronization
 
 /// Notices that files were deleted or replaced while they were in use.
 extension DatabaseGate {
-    /// Checks that the database and its log still exist under their names, and restores the lock file if it doesn't.
+    /// Checks that the database and its log still exist under their names, and restores a lock file that doesn't.
     ///
-    /// - Throws: `replaced` if one was deleted, or another file has its name: no other program sees later writes.
+    /// - Throws: `replaced` if one of the two was deleted, or another file has its name: no other program sees later
+    ///   writes.
     public func checkFile() async throws(JobsError) {
         guard let identity else { return }
         guard !file.isReplaced(identity) else {
@@ -26,7 +27,7 @@ extension DatabaseGate {
         )
     }
 
-    /// The log exists as long as this connection is open: SQLite deletes it with the last one.
+    /// The log exists as long as this connection is open: SQLite deletes it with the last connection.
     private var isLogReplaced: Bool {
         let now = DatabaseFile.identity(file.name + "-wal")
         return log.withLock { known in
@@ -35,7 +36,7 @@ extension DatabaseGate {
         }
     }
 
-    /// Copies the log into the database although it has no name any more: with this connection it would be gone.
+    /// Copies a deleted log into the database: the log's content would be lost at the end of this connection.
     ///
     /// - Returns: whether the database has all of it.
     private func saveLog() async throws(JobsError) -> Bool {

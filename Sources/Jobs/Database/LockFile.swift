@@ -2,8 +2,8 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker, for its
-/// helpers, for every batch that `worker warm` keeps, and for every job whose list is being added.
+/// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker, for
+/// its helpers, for every batch that `worker warm` keeps, and for every job whose list is being added.
 ///
 /// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
 /// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)
@@ -41,8 +41,8 @@ final class LockFile: Sendable {
         try? descriptor.close()
     }
 
-    /// Locks the same bytes again if the file was deleted or replaced: programs that open it by its name would take this
-    /// one for dead. Its old locks end.
+    /// Locks the same bytes again if the file was deleted or replaced: programs that open the new file would take this
+    /// program for dead. The locks on the old file end.
     func restore() throws(JobsError) {
         var info = stat()
         guard fstat(descriptor.rawValue, &info) == 0 else { return }
@@ -105,8 +105,8 @@ final class LockFile: Sendable {
 
     private static func byte(ofHelpersOf worker: Int64) -> Int64 { firstHelpers + (worker & (1 << 59 - 1)) }
 
-    /// A descriptor for the helpers of a worker: they count as alive until the last process closes it. The caller closes
-    /// it. It is read-only, its lock is a shared one, and the helper's sandbox allows no call that locks files.
+    /// A descriptor for the helpers of a worker: they count as alive until the last process closes it. The caller
+    /// closes it. It is read-only, its lock is a shared one, and the helper's sandbox allows no call that locks files.
     func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         do {
             let mark = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])

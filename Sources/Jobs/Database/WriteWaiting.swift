@@ -8,7 +8,8 @@ public struct WriteWaiting: Sendable {
     /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
     /// seconds.
     public var announce: (@Sendable (String) -> Void)?
-    /// The milliseconds that a write waits after a request to stop, if `limit` is not less; nil before such a request.
+    /// After a request to stop: the maximum milliseconds that a write waits, if `limit` is not lower. Nil before such a
+    /// request.
     public var limitOfStop: @Sendable () -> Int64? = { nil }
 
     /// 40 s are longer than any reasonable statement of a user.

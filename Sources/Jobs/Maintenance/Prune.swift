@@ -21,8 +21,8 @@ extension Maintenance {
         }
     }
 
-    /// Removes jobs that ended before `time` with their items, and source rows without bytes that were last used before
-    /// it.
+    /// Removes jobs that ended before `time`, with their items, and source rows without bytes that were last used
+    /// before `time`.
     ///
     /// Cached files stay, and `worker get` still finds them. It works in slices and pauses between them.
     public func prune(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
@@ -233,8 +233,8 @@ extension Maintenance {
         }
     }
 
-    /// Lets other programs write, and after every 32 slices moves the log into the database. That syncs, and would take
-    /// longer than the slices if it were done after each.
+    /// Lets other programs write, and after every 32 slices moves the log into the database. Moving the log syncs, and
+    /// after each slice it would take longer than the slices.
     private func pause(after sliceCount: inout Int) async throws(JobsError) {
         sliceCount += 1
         if sliceCount.isMultiple(of: 32) { try await checkpoint() }

@@ -30,7 +30,7 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     /// Items whose source's bytes came from the cache, and all others.
     public var hits: Int64
     public var misses: Int64
-    /// Of the hits, those whose source was read from memory; of the misses, those that a loader or a file delivered.
+    /// The hits whose source was read from memory, and the misses that a loader or a file delivered.
     public var fromMemory: Int64
     public var fromLoaders: Int64
     public var fromFiles: Int64
@@ -101,8 +101,8 @@ public struct IndexedBlob: Hashable, Sendable {
 /// The cache's own clock: wall-clock time without its jumps, so that no file looks unused for years after the machine's
 /// clock was set.
 ///
-/// Within one boot, the kernel's uptime tells how much time has passed. Across boots that is unknown: a step back, or
-/// forward by more than 400 days, counts as no time, so files stay too long rather than too short.
+/// Within one boot, the kernel's uptime tells how much time has passed. Across boots this is unknown: a step back, or
+/// forward by more than 400 days, counts as no time, so files stay rather too long than too short.
 struct CacheClock: Codable, Hashable, Sendable {
     var boot: String
     /// Milliseconds since the boot, including suspended time.

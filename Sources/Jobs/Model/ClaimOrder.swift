@@ -12,7 +12,7 @@ public struct Precedence: Hashable, Sendable, Comparable {
     }
 
     /// `a < b` if `a` is claimed after `b`. At equal priority, LIFO jobs go before FIFO jobs: a user who asks for the
-    /// newest first needs it now.
+    /// newest items first needs them now.
     public static func < (a: Precedence, b: Precedence) -> Bool {
         if a.priority != b.priority { return a.priority < b.priority }
         switch (a.order, b.order) {

@@ -3,7 +3,7 @@ public import Core
 /// When a schedule is due: the five fields of crontab(5) (minute, hour, day of the month, month, day of the week) with
 /// lists, ranges, steps, names of months and days, and the words `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 ///
-/// As in crontab(5), a day matches if either of its two fields does, where both are restricted.
+/// As in crontab(5), if both fields of the day are restricted, a day matches if either field matches.
 public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private let minutes: Field
@@ -101,8 +101,8 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
     /// The first due time after `time`, in a time zone; nil if there is none within twelve years, as for 30 February.
     ///
     /// When the clocks change: if hours are given, each local time is due once. A time that the clocks skip is due at
-    /// the moment after the skip, and a time that they show twice is due the first time. With `*` for the hour, the
-    /// schedule follows elapsed time: one that is due every ten minutes stays so through the repeated hour.
+    /// the moment after the skip, and a time that the clocks show twice is due the first time. With `*` for the hour,
+    /// the schedule follows elapsed time: if it is due every ten minutes, it stays so through the repeated hour.
     public func next(after time: WallTime, in zone: ScheduleZone) -> WallTime? {
         let after = Int64(clamping: time.milliseconds.dividedRoundingDown(by: 1_000))
         // The years that the zone's rules and the arithmetic below support.

@@ -4,7 +4,7 @@ internal import GRDB
 /// A host's state, which workers keep from one run to the next.
 public struct HostMemory: Hashable, Sendable {
     public var host: String
-    /// No request is sent before; 0 for a host that accepts requests.
+    /// No request is sent before this time; 0 for a host that accepts requests.
     public var notBefore: SteadyTime
     /// When `notBefore` was set.
     public var setAt: SteadyTime

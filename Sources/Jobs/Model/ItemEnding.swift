@@ -70,8 +70,8 @@ public struct FinishedGroup: Sendable {
     /// Items that this lease no longer holds: they were cancelled, deleted or reclaimed meanwhile. Their results were
     /// not recorded, which is not an error.
     public internal(set) var fencedOut: Set<Int64> = []
-    /// Items that were not ended, since one of their files may be deleted at this moment: the worker has to hold it
-    /// first.
+    /// Items that were not ended, since one of their files may be deleted at this moment: the worker has to hold the
+    /// file first.
     public internal(set) var doubtful: Set<Int64> = []
     /// The links whose entries were added or removed, if links are kept.
     public internal(set) var links: [CacheEntry] = []

@@ -2,9 +2,9 @@ internal import Core
 
 /// How often a job asks the origin whether a cached source has changed: `recheck=1h..30d`.
 ///
-/// Each source has an interval of its own, which adapts to it: 1.4 times as long after each check that found it
-/// unchanged, 0.8 times as long after each that found it changed. A picture that changes daily is soon asked for about
-/// once a day, and one that never changes about once in the longest interval.
+/// Each source has an interval of its own. It becomes 1.4 times as long after each check that found the source
+/// unchanged, and 0.8 times as long after each check that found it changed. So a picture that changes daily is soon
+/// checked about once a day, and a picture that never changes about once in the longest interval.
 public struct RecheckRule: Hashable, Sendable {
     /// The shortest and the longest interval, in milliseconds.
     public let bounds: ClosedRange<Int64>
@@ -35,7 +35,7 @@ public struct RecheckRule: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - known: the source as the cache had it before; nil if it is new.
-    ///   - rule: the job's rule. Without one the source keeps its interval for the jobs that have one.
+    ///   - rule: the job's rule. Without a rule the source keeps its interval for jobs that have a rule.
     static func interval(of source: SourceRecord, after known: SourceRecord?, _ rule: RecheckRule?) -> Int64? {
         guard let known, let rule, known.fetchedAt != source.fetchedAt else { return known?.recheckAfter }
         let interval = Double(rule.interval(of: known))

@@ -29,9 +29,9 @@ public struct NewSchedule: Sendable {
 
 /// How to treat runs that were due while no worker ran.
 public enum MissedRuns: String, Sendable, CaseIterable, Codable {
-    /// One run replaces all of them.
+    /// One run replaces all missed runs.
     case once
-    /// They are skipped.
+    /// The missed runs are skipped.
     case skip
 }
 

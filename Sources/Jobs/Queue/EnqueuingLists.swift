@@ -70,8 +70,8 @@ extension JobQueue {
 ///
 /// The six triggers that check each inserted row take longer than SQLite takes for the row. The caller has checked the
 /// rows, so the triggers are off while rows are added. There are two exceptions: a short list with `only-new`, whose
-/// known URLs a trigger leaves out; and a database in which a user has added triggers to `items`. They may read the row's
-/// job, so one transaction adds the job and all rows, however many there are.
+/// known URLs a trigger leaves out; and a database in which a user has added triggers to `items`. They may read the
+/// row's job, so one transaction adds the job and all rows, however many there are.
 struct ListAddition: Sendable {
     private let job: NewJob
     private let texts: JobQueue.Texts

@@ -137,7 +137,8 @@ extension JobReports {
         }
     }
 
-    /// A page of a job's items, sorted by a column. It has no index, since every write of an item would pay for it.
+    /// A page of a job's items, sorted by a column. The column has no index, which would slow down every write of an
+    /// item.
     private func items(job: JobID, _ query: ItemQuery, sortedBy sort: ItemQuery.Sort) async throws(JobsError)
         -> ItemPage
     {

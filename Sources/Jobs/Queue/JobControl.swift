@@ -17,11 +17,11 @@ public struct JobControl: Sendable {
         try await move(job, to: .queued)
     }
 
-    /// Changes the place of an unfinished job's items in the queue; within a second also that of items that wait for their
-    /// download.
+    /// Changes the place of an unfinished job's items in the queue. Within a second this also applies to items that
+    /// wait for their download.
     ///
     /// - Parameters:
-    ///   - priority: −100…100, higher first; nil to keep it. Items with a priority of their own keep that.
+    ///   - priority: −100…100, higher first; nil to keep it. Items with a priority of their own keep it.
     ///   - order: nil to keep it.
     public func reorder(job: JobID, priority: Int? = nil, order: ExecutionOrder? = nil) async throws(JobsError) {
         try await gate.write { db in
@@ -60,7 +60,7 @@ public struct JobControl: Sendable {
         try await retry(job: job, selection, takesOffBlacklist: false).items
     }
 
-    /// The same, and counts their URLs on the blacklist; on request, it removes those from the list.
+    /// The same, and counts the items whose URLs are on the blacklist; on request, it takes these URLs off.
     public func retry(
         job: JobID, _ selection: FailureSelection, takesOffBlacklist: Bool,
     ) async throws(JobsError) -> (items: Int, listed: Int) {

@@ -37,8 +37,8 @@ struct JobCounterBatch {
         changes[job, default: Change()].bytes += bytes
     }
 
-    /// Writes the counters, and finishes jobs without open items. Call it after all changes that it counts: from then on, the
-    /// triggers count changes themselves.
+    /// Writes the counters, and finishes jobs without open items. Call it after all changes that it counts: from then
+    /// on, the triggers count changes themselves.
     func addUp(in db: Database) throws {
         try db.run("DELETE FROM moving")
         let count = try db.cachedStatement(

@@ -14,8 +14,8 @@ extension JobControl {
     private static let recountLimit: Int64 = 200_000
 
     /// Recounts the items of jobs, and corrects wrong counters: other programs may have repaired the file, changed it
-    /// with triggers switched off, or written to columns that only triggers change. An ended job is recounted again only
-    /// when its counters have changed.
+    /// with triggers switched off, or written to columns that only triggers change. An ended job is recounted again
+    /// only when its counters have changed.
     ///
     /// - Parameter always: also recounts open jobs of millions of items, at some million items a second.
     /// - Returns: the jobs whose counters were wrong.
@@ -57,7 +57,7 @@ extension JobControl {
     /// Open jobs, and jobs whose row breaks the table's own checks.
     private func suspects(upTo limit: Int64) async throws(JobsError) -> [JobID] {
         try await gate.read { db in
-            // The items are counted, since the counter may be the one that is wrong.
+            // The items are counted, since the counter itself may be wrong.
             try db.integers(
                 """
                 SELECT id FROM jobs WHERE (\(Schema.isOpen())
@@ -120,7 +120,8 @@ extension JobControl {
         ("items INDEXED BY items_by_job WHERE 1", false),
     ]
 
-    /// Ended jobs with open items that no index lists by their jobs: active ones, and those with a priority of their own.
+    /// Ended jobs with open items that no index lists by their jobs: active ones, and those with a priority of their
+    /// own.
     private static func endedJobsOfOtherIndices(in db: Database) throws -> [JobID] {
         let isEnded = "EXISTS (SELECT 1 FROM jobs WHERE id = items.job AND NOT \(Schema.isOpen("jobs.")))"
         return try db.integers(
@@ -131,8 +132,8 @@ extension JobControl {
             """)
     }
 
-    /// Looks at the next jobs of an index, a slice of them: other calls wait for a read, too. It looks each job up instead
-    /// of reading all rows.
+    /// Looks at the next jobs of an index, a slice of them: other calls wait for a read, too. It looks each job up
+    /// instead of reading all rows.
     ///
     /// - Returns: also the last job; nil at the end of the index.
     private static func strays(

@@ -159,7 +159,7 @@ extension JobQueue {
     }
 
     /// A job's cache-key rule, unless it is a pattern: patterns and delegates may be slow, so they do not run under the
-    /// write lock. Two workers may therefore fetch URLs at once to which a pattern or a delegate gives one key.
+    /// write lock. So two workers may at once fetch URLs to which a pattern or a delegate gives one key.
     static func keyRule(_ options: String?) -> CacheKeyRule? {
         guard let options, options.contains("cache-key=") else { return nil }
         // Best effort: the worker that claims a job with unreadable options fails it.

@@ -3,7 +3,7 @@ internal import GRDB
 
 /// When schedules are due next.
 extension ScheduleBook {
-    /// Plans schedules earlier that were planned while the machine's clock was ahead.
+    /// Plans again, for an earlier time, the schedules that were planned while the machine's clock was ahead.
     public func planAnew() async throws(JobsError) {
         let now = gate.now()
         try await gate.write { db in

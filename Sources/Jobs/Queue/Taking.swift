@@ -124,7 +124,8 @@ struct Taking {
                 own: own))
     }
 
-    /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes themselves.
+    /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes
+    /// themselves.
     func claim(_ jobs: [JobID: JobDefinition], in db: Database) throws -> Claim {
         try moves.addUp(in: db)
         if items.isEmpty {
@@ -134,8 +135,8 @@ struct Taking {
     }
 }
 
-/// Whether a cache key has a source or a blacklist entry. One number costs a fraction of two rows, which usually do not
-/// exist.
+/// Whether a cache key has a source or a blacklist entry. Reading one number costs a fraction of reading two rows,
+/// which usually do not exist.
 private struct KnownOfKey {
     let hasSource: Bool
     /// Whether the blacklist has an entry, which may have expired.

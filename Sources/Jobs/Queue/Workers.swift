@@ -26,9 +26,9 @@ extension JobQueue {
         }
     }
 
-    /// A descriptor for the helpers of a worker. As long as one of them has it open, space that the worker has reserved is
-    /// not given to others, even if the worker is dead: a helper may still have a file open that has no name. The caller
-    /// closes it.
+    /// A descriptor for the helpers of a worker. As long as one of them has it open, space that the worker has reserved
+    /// is not given to others, even if the worker is dead: a helper may still have a file open that has no name. The
+    /// caller closes it.
     public func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         try gate.lockFile.helperMark(of: worker)
     }
@@ -90,8 +90,8 @@ extension JobQueue {
             try JobControl.mendImpossible(in: db)
             var count = 0
             var guilty: [JobID] = []
-            // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot belong
-            // to a new one.
+            // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot
+            // belong to a new one.
             for worker in dead where !lockFile.isAlive(worker: worker) {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
             }
@@ -175,7 +175,7 @@ extension JobQueue {
     }
 
     /// Queues delayed items that are due, at most `limit`. An item also counts as due if its time is further away than
-    /// the longest delay, since the clock was then set back.
+    /// the longest delay: the clock was set back.
     ///
     /// - Returns: the number of queued items.
     public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
@@ -210,7 +210,7 @@ extension JobQueue {
         }
     }
 
-    /// Queues items early that wait for hosts which were given up.
+    /// Queues early the items that wait for hosts that were given up.
     ///
     /// - Returns: the number of queued items.
     public func promote(givenUp hosts: [String], limit: Int = 1_000) async throws(JobsError) -> Int {
@@ -235,7 +235,7 @@ extension JobQueue {
         }
     }
 
-    /// Queues items early that only waited for a free slot of a host, the oldest first.
+    /// Queues early the items that only waited for a free slot of a host, the oldest first.
     public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
         try await gate.write { db in
             return try db.run(

@@ -2,12 +2,12 @@ internal import Core
 
 /// Triggers that check changes of `items` and update the counters of `jobs`.
 ///
-/// SQLite runs the trigger that was created last first. So the one that refuses illegal moves comes last, and a refused
-/// move costs no other trigger.
+/// SQLite runs triggers in the reverse order of their creation. So the trigger that refuses illegal moves is created
+/// last, and a refused move runs no other trigger.
 ///
-/// SQLite allocates memory for a trigger's whole body each time it checks the trigger's condition. A worker updates each
-/// item twice, so only two triggers watch these updates, and their bodies are short. The statements that seldom run are
-/// in triggers on views, which an INSERT into the view starts. This saves three tenths of both updates.
+/// SQLite allocates memory for a trigger's whole body each time it checks the trigger's condition. A worker updates
+/// each item twice, so only two triggers watch these updates, and their bodies are short. The statements that seldom
+/// run are in triggers on views, which an INSERT into the view starts. This saves three tenths of both updates.
 enum ItemSchema {
     /// The counters of `jobs` in which an item counts, each as a condition on columns with a prefix, such as `OLD.`.
     static let counters: [(column: String, condition: @Sendable (String) -> String)] = [

@@ -1,6 +1,6 @@
 /// Triggers that check changes of `jobs`, for every program and any setting of `recursive_triggers` and `foreign_keys`.
 ///
-/// SQLite runs the trigger that was created last first, so their order matters.
+/// SQLite runs triggers in the reverse order of their creation, so their order matters.
 extension Schema {
     private static let checks = [
         refuse(

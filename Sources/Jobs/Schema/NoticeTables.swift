@@ -1,4 +1,4 @@
-/// Notices of jobs that ended, for the jobs whose column `notify` names where one is sent.
+/// Notices of jobs that ended. A job's column `notify` names the receiver of its notice.
 extension Schema {
     /// The value of `notify` that stands for the command with which a worker was started.
     static let notifyCommand = "command"

@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// Refuses what SQL users write by mistake, with a sentence that says what would be right.
+/// Refuses mistakes of SQL users, with a sentence that says what is right.
 extension Schema {
     static let refusals = """
         -- Only this program knows the function, and the statement fails in any other: what these tables hold is true only

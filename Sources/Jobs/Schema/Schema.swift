@@ -98,9 +98,9 @@ enum Schema {
 
     /// Converts a time of the machine's clock to the cache's clock, which does not jump.
     ///
-    /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last recorded
-    /// the cache's clock, which they do within a second of a jump. So it applies the rule that this clock applies
-    /// across boots: a step back, or forward by more than 400 days, does not count.
+    /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since workers last recorded the
+    /// cache's clock; running workers record it within a second of a jump. So SQL applies the rule that the cache's
+    /// clock applies across boots: a step back, or forward by more than 400 days, does not count.
     static func steady(_ time: String) -> String {
         """
         (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN \(time)
@@ -127,8 +127,8 @@ enum Schema {
         return "OLD.state <> NEW.state AND NOT CASE OLD.state \(cases.joined(separator: " ")) ELSE 0 END"
     }
 
-    /// The sum of a column of numbers that are not negative. SQLite's own `sum` fails when it overflows, and any program
-    /// may have written any number.
+    /// The sum of a column of numbers that are not negative. SQLite's own `sum` fails when it overflows, and any
+    /// program may have written any number.
     static func sum(_ column: String) -> String { "CAST(min(max(total(\(column)), 0), 1e15) AS INTEGER)" }
 
     /// The condition that an update changes one of these columns.

@@ -4,8 +4,8 @@ internal import GRDB
 enum UsedUpIDs {
     /// The largest id of all.
     static let most: Int64 = 1 << 52
-    /// The largest id that a statement may name, so that there are as many left after it. Each new id is larger by one,
-    /// so no database reaches this one by itself.
+    /// The largest id that a statement may name, so that enough ids are left after it. Each new id is larger by one, so
+    /// no database reaches this id by itself.
     static let mostNamed: Int64 = 1 << 51
 
     /// Tables whose rows with such ids are deleted: no worker has assigned these ids.

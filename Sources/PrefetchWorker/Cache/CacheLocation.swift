@@ -4,8 +4,8 @@ internal import Glibc
 internal import ObjectStorage
 internal import SystemPackage
 
-/// How a cache in a bucket is used. Credentials, endpoint and region come from the environment and the profile files that
-/// Amazon's tools read.
+/// How a cache in a bucket is used. Credentials, endpoint and region come from the environment and the profile files
+/// that Amazon's tools read.
 public struct BucketSettings: Sendable {
     /// The folder that keeps blobs in use on this machine.
     public var folder = "cache"

@@ -66,7 +66,7 @@ struct CacheMaintenance: Sendable {
         var round = 0
         while !Task.isCancelled {
             let next = monotonicMilliseconds() + plan.every
-            // Orphans are searched at the start and then every 60 rounds, since that reads every folder.
+            // Orphans are searched at the start and then every 60 rounds, since the search reads every folder.
             await collect(orphans: round % 60 == 0)
             await prune()
             await copy()

@@ -3,11 +3,11 @@ internal import Core
 public import Jobs
 
 /// Checks that a database and a cache belong together. The worker deletes files that its index does not know, as
-/// orphans, and forgets files that are missing: with another database's cache that would be all of them.
+/// orphans, and forgets files that are missing: with another database's cache these would be all files.
 public enum CacheOwnership {
-    /// Binds them to each other if neither is bound yet. Blocks on the disk for a moment.
+    /// Binds the two to each other if neither is bound yet. Blocks on the disk for a moment.
     ///
-    /// - Throws: `cannotCreate` if one of them belongs to another; errors of either.
+    /// - Throws: `cannotCreate` if one of the two belongs to another partner; errors of either.
     public static func check(_ store: JobStore, _ cache: ContentCache) async throws {
         let expected = try await store.cache.name()
         let found = try cache.identity.name()

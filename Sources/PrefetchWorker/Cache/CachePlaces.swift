@@ -7,8 +7,9 @@ internal import SystemPackage
 /// The paths of a database and a cache when they were last used together. A copy of both has the same name as the
 /// original, and only the paths tell the copy's database from the original's.
 ///
-/// Each records the other's path and inode; a pair moved or restored together is accepted. A database with the cache of
-/// its original, or a cache with the database of its original, is refused as long as the original exists.
+/// The database and the cache each record the other's path and inode; a pair moved or restored together is accepted. A
+/// database with the cache of its original, or a cache with the database of its original, is refused as long as the
+/// original exists.
 struct CachePlaces {
     /// The recorded path and inode of a file or folder.
     struct Place: Codable, Hashable {
@@ -104,8 +105,8 @@ struct CachePlaces {
         }
     }
 
-    /// Checks the bucket's owner and the folder in front of it. Any folder will do, but all running workers must use the
-    /// same one, since its file locks protect the blobs from deletion.
+    /// Checks the bucket's owner and the folder in front of it. Any folder will do, but all running workers must use
+    /// the same folder, since its file locks protect the blobs from deletion.
     private func checkBucket(_ database: Place, _ folder: Place) async throws {
         let owner = Self.decoded(try cache.identity.owner())
         if let owner, owner.isOther(than: database), owner.isThere {

@@ -8,7 +8,7 @@ final class CacheShortage: Sendable {
         var searchedAt = Int64.min
         var reason: String?
         var toldAt = Int64.min
-        /// When the first request was refused since the last one that was granted; nil if none was.
+        /// The time of the first refusal since space was last granted; nil without a refusal since then.
         var refusedSince: Int64?
         var refusedAt = Int64.min
     }

@@ -4,8 +4,8 @@ internal import Jobs
 
 /// A cache in a bucket: the folder in front of it, and objects that the index does not know.
 extension Collector {
-    /// Deletes files of the folder that were not used for the longest time, down to its size and to the disk's minimum of
-    /// free space. The bucket keeps its blobs.
+    /// Deletes files of the folder that were not used for the longest time, down to its size and to the disk's minimum
+    /// of free space. The bucket keeps its blobs.
     func trimFolder(keepingFree minimum: Int64) async throws {
         let limit = policy.folderBytes
         try await disk.run { [cache] in

@@ -1,9 +1,9 @@
 public import Core
 
-/// Serves URLs that no web server serves: of the program's own scheme, from a database or an archive.
+/// Delivers pictures that no web server serves: for URLs of the program's own scheme, from a database or an archive.
 ///
 /// Called from any thread, for at most as many URLs at once as there may be downloads. The worker checks a loaded
-/// picture like a download: by its own limits, by the first bytes, and by the job's options.
+/// picture like a download: by the worker's limits, by the first bytes, and by the job's options.
 public protocol ImageLoader: Sendable {
     /// Whether it serves this URL. Called before each fetch, so it must not block.
     func canLoad(_ url: String) -> Bool

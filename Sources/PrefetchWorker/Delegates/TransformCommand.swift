@@ -1,5 +1,5 @@
-/// A program that variants may name as `command:NAME`. Only the worker's configuration has its path; jobs cannot name
-/// one.
+/// A program that variants may name as `command:NAME`. Only the worker's configuration has its path; jobs cannot name a
+/// path.
 public struct TransformCommand: Hashable, Sendable {
     /// 1 to 64 ASCII letters, digits, `.`, `_` and `-`.
     public var name: String

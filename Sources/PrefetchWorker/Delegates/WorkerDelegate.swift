@@ -20,7 +20,7 @@ public protocol WorkerDelegate: Sendable {
     func request(_ request: DelegatedRequest, item: DelegatedItem) async throws -> DelegatedRequest
     /// The status to use for a response; 200 to 299 accepts its body.
     func status(of response: DelegatedResponse, item: DelegatedItem) async throws -> Int
-    /// The bytes to store instead of the downloaded ones; nil stores those.
+    /// The bytes to store instead of the downloaded bytes; nil stores the downloaded bytes.
     func bytes(_ bytes: [UInt8], of url: String, item: DelegatedItem) async throws -> [UInt8]?
     /// Whether a failed URL goes on the blacklist, and whether a listed URL is skipped; nil leaves it to the class.
     func blacklists(_ url: String, for failure: FailureClass) async throws -> Bool?

@@ -202,7 +202,7 @@ private final class ShardSink: ExportSink {
         guard let shard, let first = files.first else { return }
         let key = ExportNames.padded(count - 1, digits: 5) + ExportNames.padded(number % pictures, digits: 4)
         for file in files {
-            // If a picture has a single file, that has the plain name that readers expect.
+            // If a picture has a single file, the file has the plain name that readers expect.
             let variant = files.count == 1 ? "" : "." + ExportNames.value(file.row.variant ?? "original")
             let name = key + variant + "." + ExportNames.fileExtension(file.row.format)
             guard let size = file.file.descriptor.size else { throw Failure(.diskError, "\(name) can't be read.") }

@@ -50,8 +50,8 @@ final class HelperPool: Sendable {
         guard case .failure(let crash) = outcome, crash.failureClass == .decoderCrash, !variants.isEmpty else {
             return outcome
         }
-        // The decoder or the variants may have killed the helpers. To find out, the picture is decoded without variants. If
-        // that succeeds, the variants are at fault; its failure is the item's, such as another crash.
+        // The decoder or the variants may have killed the helpers. To find out, the picture is decoded without
+        // variants. If this succeeds, the variants are at fault; if it fails, the item gets this failure.
         let alone = await transformOnce(source, into: [], [:], OutputTarget(), tolerance)
         guard case .success = alone else { return alone }
         return .failure(

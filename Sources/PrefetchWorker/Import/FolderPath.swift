@@ -35,7 +35,7 @@ final class OpenFolder: Sendable {
         return try Self.file(named: name, in: place)
     }
 
-    /// Opens a regular file. A pipe is not waited for, and a device is not touched.
+    /// Opens a regular file. Does not wait for the other end of a pipe, and does not touch devices.
     static func file(named name: [UInt8], in folder: CInt) throws(Failure) -> BlobFile {
         let raw = openAt(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
         guard raw >= 0 else {

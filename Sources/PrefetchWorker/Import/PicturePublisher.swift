@@ -51,7 +51,7 @@ final class PicturePublisher: Sendable {
         return try await body()
     }
 
-    /// Records a picture, and returns once that is durable.
+    /// Records a picture, and returns once its record is durable.
     func commit(_ picture: StoredPicture, _ blob: PendingBlob?) async -> Outcome {
         await withCheckedContinuation { continuation in
             if !queue.put(Entry(picture: picture, blob: blob, ended: continuation)) {

@@ -12,7 +12,7 @@ struct ItemMeasure: Sendable {
     }
 
     var request: Request?
-    /// How long it waited for its host's limits, or for another item's fetch of the same URL.
+    /// How long the item waited for its host's limits, or for another item's fetch of the same URL.
     var waiting: Duration?
     /// Nil if no rendition had to be made.
     var transforming: Duration?

@@ -80,7 +80,7 @@ final class Admission: Sendable {
         let inFlight = tasks.count
         if suspects.holdsBack(inFlight: inFlight) {
             // Items that wait for their hosts go back to the queue, so that the suspects' turn comes when the running
-            // ones have ended.
+            // items have ended.
             if !suspects.isTurn { _ = downloader.shed(over: 0) }
             return .nothing
         }

@@ -8,9 +8,9 @@ final class ClaimLoop: Sendable {
     /// The settings of a claim loop.
     struct Options: Sendable {
         let worker: Int64
-        /// The order of jobs that name none.
+        /// The order of jobs that name no order.
         let order: ExecutionOrder
-        /// Whether it ends when no item is left that could still run.
+        /// Whether the loop ends when no item is left that could still run.
         let drains: Bool
     }
 

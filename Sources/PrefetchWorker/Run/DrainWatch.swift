@@ -37,7 +37,7 @@ final class DrainWatch: Sendable {
                 >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
         }
         guard isTime else { return }
-        // The counters may be wrong, so the items are counted. Once for each wait, since that reads every item.
+        // The counters may be wrong, so the items are counted. Once for each wait, since counting reads every item.
         if state.withLock({ $0.toldAt == nil }) {
             for job in try await store.control.mendCounters(always: true) {
                 logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
@@ -55,13 +55,13 @@ final class DrainWatch: Sendable {
 }
 
 extension JobStore {
-    /// Called at the end of a draining run, which waits for no item of a cancelled job: such items may be left, and would
-    /// stay open until the next run or prune.
+    /// Ends items of cancelled jobs. Called at the end of a draining run, which does not wait for such items; otherwise
+    /// they would stay open until the next run or prune.
     func endCancelledItems(_ logger: Logger) async {
         do {
             try await control.sweepCancelled()
         } catch {
-            // The next run does it.
+            // The next run ends these items.
             logger.warning("Could not end the items of cancelled jobs.", metadata: ["error": "\(error)"])
         }
     }

@@ -58,7 +58,7 @@ extension HostKeeper {
         return HostDemand(load: load, limit: 1_000_000, share: nil)
     }
 
-    /// Maximum hosts in a report; beyond it, hosts that only have a rate, and no requests, are left out.
+    /// Maximum hosts in a report; if there are more, hosts without requests that only have a rate are left out.
     private static let maxNamed = 1_000
 
     private func load(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostLoad] {

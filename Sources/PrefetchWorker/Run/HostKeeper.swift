@@ -117,7 +117,8 @@ struct HostKeeper: Sendable {
         apply(records)
     }
 
-    /// Writes a host again that has answered this worker, if the database says that it has never answered.
+    /// Writes a host's state again if the host has answered this worker, and the database says that it has never
+    /// answered.
     private func remind(of memories: [HostMemory], _ ledger: inout Ledger) {
         let doubted = memories.filter { $0.silence != nil && !$0.hasAnswered }
         guard !doubted.isEmpty else { return }
@@ -224,8 +225,8 @@ struct HostKeeper: Sendable {
         }
     }
 
-    /// Queues items again that were shed, when their host can take them, and items of hosts that were given up, so that
-    /// they end.
+    /// Queues shed items again when their host can take them. Also queues the items of hosts that were given up, so
+    /// that these items end.
     private func callBack() async throws(JobsError) {
         let hosts = shedHosts.hosts
         let inHand = Dictionary(downloader.hosts.map { ($0.host, $0.running + $0.waiting) }, uniquingKeysWith: max)

@@ -35,7 +35,7 @@ struct Housekeeper: Sendable {
                     try await store.queue.heartbeat(worker: worker)
                 }
             }
-            // Only in the first round, and after the leases are extended: they cannot wait for it.
+            // Only in the first round, and after the leases are extended, which cannot wait for a recount.
             if isFirst { await recount() }
             signals.wakeup.ring()
             if isFirst { statistics.noteBeginning() }
@@ -110,7 +110,7 @@ struct Housekeeper: Sendable {
     }
 }
 
-/// Something that is due every so many milliseconds, for the first time at once.
+/// The time between two runs of a task, in milliseconds; the first run is due at once.
 private struct Interval {
     private let milliseconds: Int64
     private var last: Int64?

@@ -23,7 +23,7 @@ final class InFlightItems: Sendable {
     init(onEmpty: @escaping @Sendable () -> Void = {}) { self.onEmpty = onEmpty }
 
     var count: Int { state.withLock { $0.entries.count } }
-    /// Whether one of them is a suspect.
+    /// Whether one of the items in flight is a suspect.
     var hasSuspects: Bool { state.withLock { !$0.suspects.isEmpty } }
     var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
 

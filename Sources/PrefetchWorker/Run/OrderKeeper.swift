@@ -5,7 +5,7 @@ struct OrderKeeper: Sendable {
     let queue: JobQueue
     let tasks: InFlightItems
     let fetcher: Fetcher
-    /// The order of jobs that name none.
+    /// The order of jobs that name no order.
     let order: ExecutionOrder
 
     /// Called twice a second. A claimed item may reach the downloader shortly after its job was changed, so a job that

@@ -20,7 +20,7 @@ struct RunServices {
         }
     }
 
-    /// Returns when all of them have ended.
+    /// Returns when all services have ended.
     func run() async {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -13,10 +13,10 @@ final class SuspectTurns: Sendable {
     private struct State {
         /// The fewest deaths among suspects.
         var least: Int?
-        /// Since when they wait.
+        /// Since when the suspects wait.
         var waitingSince: Int64?
         var lookedAt: Int64?
-        /// Whether a group of them is in flight.
+        /// Whether a group of suspects is in flight now.
         var isTurn = false
     }
 
@@ -25,7 +25,8 @@ final class SuspectTurns: Sendable {
 
     init(start: Int64 = monotonicMilliseconds()) { self.start = start }
 
-    /// Whether no other items may be claimed: a group of suspects is in flight, or starts as soon as nothing else is.
+    /// Whether no other items may be claimed: a group of suspects is in flight, or starts as soon as no other item is
+    /// in flight.
     func holdsBack(inFlight: Int, at now: Int64 = monotonicMilliseconds()) -> Bool {
         state.withLock { state in
             if state.isTurn {
@@ -55,7 +56,7 @@ final class SuspectTurns: Sendable {
         }
     }
 
-    /// - Parameter least: the fewest deaths among them; nil if there are none.
+    /// - Parameter least: the fewest deaths among suspects; nil if there are none.
     func found(_ least: Int?, at now: Int64 = monotonicMilliseconds()) {
         state.withLock { state in
             state.least = least

@@ -22,8 +22,9 @@ final class FailurePolicy: Sendable {
         self.reports = reports
     }
 
-    /// Whether the whole body of an answer has arrived. If the protocol doesn't mark its end, a body counts as whole
-    /// when the item's last request brought as many bytes: two connections hardly break off at the same byte.
+    /// Whether the whole body of an answer has arrived. If the protocol doesn't mark the body's end, the body counts as
+    /// whole when the item's last request brought the same number of bytes: two connections hardly break off at the
+    /// same byte.
     func isWhole(_ response: DownloadResponse, _ item: ClaimedItem) async -> Bool {
         if response.isWhole { return true }
         guard item.attempts > 0, response.bytesReceived > 0 else { return false }
@@ -33,7 +34,7 @@ final class FailurePolicy: Sendable {
 
     /// - Parameter afterFetch: whether the origin failed, so that the retry counts against its host's budget.
     func ending(of failure: Failure, _ item: ClaimedItem, _ plan: JobPlan, afterFetch: Bool) -> ItemEnding {
-        // The worker is stopping or the job was cancelled; the lease's fence decides which.
+        // The worker is stopping or the job was cancelled; the lease's fence decides which of the two.
         if failure.failureClass == .cancelled { return .release }
         var record = failure
         record.response = nil

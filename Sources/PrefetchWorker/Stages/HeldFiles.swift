@@ -15,7 +15,7 @@ struct HeldFiles: Sendable {
 
     /// Opens the files of a result that are not held yet. Blocks on the disk.
     ///
-    /// - Returns: false if one of them is missing.
+    /// - Returns: false if one of the files is missing.
     mutating func hold(_ completion: Completion, _ cache: any BlobStore, _ logger: Logger) -> Bool {
         for rendition in completion.renditions where !hashes.contains(rendition.blob) {
             do throws(CacheError) {

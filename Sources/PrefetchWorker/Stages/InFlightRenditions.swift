@@ -5,8 +5,9 @@ internal import Synchronization
 /// Renditions that items in flight have made, shared with other items that have the same source bytes, until the index
 /// has them.
 ///
-/// Example: a shop uses one placeholder picture at thousands of URLs. It is decoded once, and no item waits until that
-/// was published: each item submits the same files, and the first one that is published names them.
+/// Example: a shop uses one placeholder picture at thousands of URLs. The picture is decoded once, and no item waits
+/// until its renditions are published: each item submits the same files, and the first item that is published gives
+/// them their names.
 final class InFlightRenditions: Sendable {
     struct Found: Sendable {
         /// The source with the facts that were decoded; nil if it was not decoded.

@@ -72,7 +72,8 @@ extension LocalSources {
         do {
             file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
-            // A missing file and one that a link leads to get the same message, so that it does not reveal which files exist.
+            // A missing file and one that a link leads to get the same message, so that it does not reveal which files
+            // exist.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
         let target = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""

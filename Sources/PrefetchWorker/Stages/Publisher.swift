@@ -63,7 +63,7 @@ final class Publisher: Sendable {
     /// The error that made further commits pointless, such as a damaged database.
     var failure: JobsError? { fatal.withLock { $0 } }
 
-    /// Ends an item, and returns once that is durable.
+    /// Ends an item, and returns once its end is durable.
     ///
     /// - Returns: the ending that was recorded, which is ``ItemEnding/release`` if a file could not be published; nil
     ///   if none was, because another worker took the item meanwhile or the database accepts no writes.
@@ -142,7 +142,7 @@ final class Publisher: Sendable {
     }
 
     private func publishReserved(_ group: [Entry]) async {
-        // Until the transaction has recorded them.
+        // Until the transaction has recorded the files.
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.publishing.take(names)
         defer { budget?.publishing.letGo(names) }

@@ -6,7 +6,7 @@ internal import Jobs
 internal import Variants
 
 /// The identity of renditions. The same picture at many URLs has the same identity and is rendered once; a changed
-/// source or another version of a coder has a new one.
+/// source or another version of a coder gives a new identity.
 struct RenditionIdentities: Sendable {
     /// The versions of the coders.
     var coder: String

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// How often the services of a run look at the database.
 ///
-/// While there is work they look many times a second. A worker without work looks every five seconds, and at once when a
-/// program writes to the database.
+/// While there is work they look many times a second. A worker without work looks every five seconds, and at once when
+/// a program writes to the database.
 final class PollingPace: Sendable {
     /// The time between two looks of a worker without work.
     static let rest = Duration.seconds(5)
@@ -83,8 +83,8 @@ final class PollingPace: Sendable {
 
 /// Notices writes to SQLite's log by inotify, without polling.
 ///
-/// It costs a busy worker nothing, since the kernel reports one change and then no more until it is asked again. See
-/// https://man7.org/linux/man-pages/man7/inotify.7.html
+/// The watch costs a busy worker nothing, since the kernel reports one change, and no more until the watch asks again.
+/// See https://man7.org/linux/man-pages/man7/inotify.7.html
 private final class LogWatch: Sendable {
     private let log: String
     private let descriptor: CInt
