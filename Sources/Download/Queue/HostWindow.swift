@@ -14,7 +14,7 @@ struct HostWindow {
     private var answers: UInt16 = 0
     private var count = 0
 
-    /// The narrowest window: one request every 5 s.
+    /// The narrowest window: a request starts 4 s after the one before it.
     static let narrowest = 0.2
 
     /// Whether most of its last answers were 503.
