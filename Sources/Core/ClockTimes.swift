@@ -23,7 +23,7 @@ public struct SteadyTime: ClockTime {
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 }
 
-/// The same moment by both clocks: only this converts a time of the one to a time of the other.
+/// The same moment by both clocks. Only a moment converts a time of one clock to a time of the other clock.
 public struct Moment: Hashable, Sendable {
     public let wall: WallTime
     public let steady: SteadyTime

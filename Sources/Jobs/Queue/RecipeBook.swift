@@ -33,7 +33,7 @@ public struct Recipe: Hashable, Sendable, Codable {
 public struct RecipeBook: Sendable {
     let gate: DatabaseGate
 
-    /// Adds a recipe, or replaces the one of this name.
+    /// Adds a recipe, or replaces the recipe of this name.
     ///
     /// - Returns: whether it is new.
     /// - Throws: `refused` if its name or its variants can't be those of a recipe.

@@ -20,7 +20,7 @@ public struct ScheduleBook: Sendable {
 
     // MARK: - Editing
 
-    /// Adds a schedule, or replaces the one of this name.
+    /// Adds a schedule, or replaces the schedule of this name.
     ///
     /// - Returns: whether it is new, and when its next run is due.
     /// - Throws: `refused` if it is never due.

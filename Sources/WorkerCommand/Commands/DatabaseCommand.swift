@@ -50,7 +50,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             The cache must belong to the database. With --adopt the database takes over the cache of a database that is \
             lost; if there is no database, the command makes a new one. The files stay in the cache until they expire; a \
             download of the same bytes finds them. If the lost database turns up again, workers refuse it with this cache.
-            Exit code 0 when nothing is lost, 74 when something is lost (the output says what), 73 when a newer version made the database or the cache is another's, 75 when a worker or another program is using it.
+            Exit code 0 when nothing is lost, 74 when something is lost (the output says what), 73 when a newer version made the database or the cache belongs to another database, 75 when a worker or another program is using it.
 
             EXAMPLES:
               worker db rebuild

@@ -16,8 +16,8 @@ struct EnqueueCommand: AsyncParsableCommand {
             kind of list that it recognised. Other columns of a row become the item's meta. If one line is wrong, the \
             command enqueues nothing; with --skip-invalid it leaves wrong lines out.
 
-            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x \
-            may be empty. docs/reference/variants.md explains the parts:
+            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; the width or \
+            the height may be empty. docs/reference/variants.md explains the parts:
               fits       inside (default), outside, cover, contain, fill
               positions  \(VariantReference.positions.joined(separator: ", "))
               densities  @1+@2+@3 makes NAME, NAME@2x and NAME@3x, with two and three times the width and height
@@ -58,7 +58,8 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A rendition to make; repeatable.", valueName: "spec"))
     var variant: [String] = []
 
-    @Option(help: ArgumentHelp("Such as retry-failed or discard-original; repeatable.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("A job option, such as retry-failed or discard-original; repeatable.", valueName: "name"))
     var option: [String] = []
 
     @Option(

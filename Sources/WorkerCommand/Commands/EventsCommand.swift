@@ -26,15 +26,15 @@ struct EventsCommand: AsyncParsableCommand {
         help: "Only this job; the command ends when the job has ended.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
-    @Option(Setting.time("since", nil, "Only events of the last so much time, such as 90m, 12h or 7d."))
+    @Option(Setting.time("since", nil, "Only events newer than this, such as 90m, 12h or 7d."))
     var since: Int64?
 
-    @Option(help: ArgumentHelp("Only events after the one with this id.", valueName: "id"))
+    @Option(help: ArgumentHelp("Only events after the event with this id.", valueName: "id"))
     var after: Int64?
 
     @Option(
         help: ArgumentHelp(
-            "Go on after the event whose id is in this file, which is created if missing and kept up to date.",
+            "Go on after the event whose id is in this file. The command creates the file and keeps it up to date.",
             valueName: "file"))
     var cursor: String?
 

@@ -17,7 +17,7 @@ struct ImportCommand: AsyncParsableCommand {
             error and does not stop the others.
 
             --url-template makes each URL from the file's path in the folder: {path}, {folder}, {name}, {stem} and \
-            {extension} stand for it or its parts, percent-encoded. --list names the files instead: each line has a path in \
+            {extension} stand for the path or a part of it, percent-encoded. --list names the files instead: each line has a path in \
             the folder and a URL, as CSV, with a tab between them, or as a JSON object with "path" and "url".
 
             Files that the cache has already, under the same URL and with the same bytes, are skipped; so an import that was \

@@ -8,7 +8,7 @@ struct CancelCommand: AsyncParsableCommand {
         commandName: "cancel",
         abstract: "Cancels a job's unfinished items.",
         discussion: """
-            With --url or --host only those items end, and the job goes on with the others. A transfer that other jobs wait \
+            With --url or --host only the items of these URLs or this host end, and the job goes on with the others. A transfer that other jobs wait \
             for goes on, too.
 
             EXAMPLES:
@@ -123,7 +123,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(help: "Only this host.") var host: String?
     @Option(Setting.time("since", nil, "Only items that ended in this last time, such as 90m, 12h or 7d.")) var since:
         Int64?
-    @Flag(help: "Take their URLs off the blacklist.") var retryFailed = false
+    @Flag(help: "Take the URLs of these items off the blacklist.") var retryFailed = false
 
     func run() async throws {
         try await change(common, job) { store in

@@ -20,7 +20,7 @@ struct RecipeCommand: AsyncParsableCommand {
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "add",
-            abstract: "Adds a recipe, or replaces the one of this name.",
+            abstract: "Adds a recipe, or replaces the recipe of this name.",
             discussion: """
                 Commands, manifests and SQL name a recipe among variants: recipe:shop. A job keeps the variants that the recipe \
                 had when the job was enqueued; enqueue again to apply a changed recipe.

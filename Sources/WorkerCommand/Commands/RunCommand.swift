@@ -11,7 +11,7 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
         abstract: "Downloads and transforms the queued items.",
         discussion: """
             Without --drain the worker waits for more work until a signal stops it. SIGTERM or Ctrl-C stops it cleanly: it \
-            claims nothing more, finishes what is in flight within --grace, and puts the rest back into the queue. A second \
+            claims nothing more, finishes the items in flight within --grace, and puts the others back into the queue. A second \
             signal stops it immediately; another worker reclaims its items within two seconds. Several workers may share a \
             database. Every option except --drain, --json and --quiet can also be set in the environment (WORKER_PER_HOST=2) or in the file of --config \
             (per-host: 2); 'worker config show' lists the values in force.

@@ -21,10 +21,10 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "add",
-            abstract: "Adds a schedule, or replaces the one of this name.",
+            abstract: "Adds a schedule, or replaces the schedule of this name.",
             discussion: """
-                The times are those of crontab(5): minute, hour, day of the month, month, day of the week. They stand in the \
-                manifest's key 'schedule', or in --cron. Each time is due once, also when the clocks change. The manifest is \
+                The times are those of crontab(5): minute, hour, day of the month, month, day of the week. The \
+                manifest's key 'schedule' gives them, or --cron. Each time is due once, also when the clocks change. The manifest is \
                 kept in the database as it is now: add it again when it has changed. Its lists are read at each run.
 
                 EXAMPLES:
@@ -42,7 +42,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         var timeZone: String?
         @Option(
             help: ArgumentHelp(
-                "Start each run up to this much later (0). Every worker uses the same delay for a run.",
+                "Start each run later, by a random time up to this (0). Every worker uses the same delay for a run.",
                 valueName: "time"))
         var jitter: String?
         @Option(
@@ -107,7 +107,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Lists the schedules, with their next run and the result of the last.",
+            abstract: "Lists the schedules, with the next run and the result of the last run of each.",
             discussion: """
                 EXAMPLES:
                   worker schedule list

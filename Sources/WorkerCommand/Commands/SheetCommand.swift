@@ -11,8 +11,8 @@ struct SheetCommand: AsyncParsableCommand {
         commandName: "sheet",
         abstract: "Draws a job's pictures side by side into one file.",
         discussion: """
-            The file's ending is its format: .jpg, .png, .webp, .avif, .jxl, .tiff or .gif. Of each picture the smallest file \
-            that fills a tile is drawn, or the variant that --variant names. Pictures are decoded in confined processes, as a \
+            The file's ending is its format: .jpg, .png, .webp, .avif, .jxl, .tiff or .gif. A tile shows the smallest \
+            file of a picture that fills it, or the variant that --variant names. Pictures are decoded in confined processes, as a \
             worker's are.
 
             EXAMPLES:

@@ -14,7 +14,7 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
             priorities, but does not wait for them.
 
             The database must exist: make it once with 'worker init'. If another 'worker warm' works on the same \
-            batch, this one says so, adds nothing and ends with 75.
+            batch, the command says so, adds nothing and ends with 75.
 
             EXAMPLES:
               worker warm jobs/catalogue.yaml

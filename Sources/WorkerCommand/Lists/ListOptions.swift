@@ -31,7 +31,7 @@ struct ListOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The address of an HTML page, for its relative URLs.", valueName: "url"))
     var base: String?
 
-    @Option(help: ArgumentHelp("A query that gives the URLs: the column 'url', else the first.", valueName: "sql"))
+    @Option(help: ArgumentHelp("A query whose column 'url', or else first column, has the URLs.", valueName: "sql"))
     var query: String?
 
     @Option(help: ArgumentHelp("The SQLite file of --query, which is only read.", valueName: "file"))

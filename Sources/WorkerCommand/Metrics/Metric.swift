@@ -113,7 +113,7 @@ extension Counter {
     fileprivate var help: String {
         switch self {
         case .ended: "Items that ended, by state and, if they failed, by class."
-        case .requests: "Requests to origins, by the kind of status; 'none' got no answer. Redirects are not counted."
+        case .requests: "Requests to origins, by the kind of status; 'none' is no answer. Redirects are not counted."
         case .received: "Bytes of bodies, as they were transferred."
         case .retries: "Failed tries after which an item waits for another, by class."
         case .transforms: "Renditions that were made, by format."

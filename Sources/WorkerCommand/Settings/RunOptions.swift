@@ -13,7 +13,7 @@ enum RunSettings {
         "transforms", nil, in: 1...256, "Images transformed at once, each in its own process.",
         standardText: "one for each core")
     static let order = Setting<ExecutionOrder>.choice(
-        "order", .fifo, "Order of the jobs that name none: fifo (oldest first) or lifo (newest first).",
+        "order", .fifo, "Order of jobs without an order of their own: fifo (oldest first) or lifo (newest first).",
         placeholder: "order")
     static let allowAddresses = Setting.text(
         "allow-addresses", nil, "range",
