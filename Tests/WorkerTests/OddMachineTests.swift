@@ -20,6 +20,40 @@ import Testing
         }
     }
 
+    /// A sqlite3 shell that has run a statement and keeps the database open.
+    private func shell(_ w: TestWorker, _ sql: String) async throws -> RunningProgram {
+        let held = w.place("held")
+        let shell = try RunningProgram(
+            "/usr/bin/sqlite3", ["-batch", w.database],
+            files: .init(
+                input: try w.file("in.sql", "\(sql);\n.shell touch \(held)\n.shell sleep 60\n"),
+                output: w.place("shell.out"), errors: w.place("shell.err")),
+            environment: ["PATH": "/usr/bin:/bin"])
+        try await w.eventually("the shell holds the database") { access(held, F_OK) == 0 }
+        return shell
+    }
+
+    @Test func `A worker whose log is replaced by another program leaves the database whole`() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<20).map { w.url("/\($0).png") })
+            let child = try w.start()
+            try await w.untilEnded("1")
+            for end in ["-wal", "-shm"] { unlink(w.database + end) }
+            _ = try await w.run(
+                ["-batch", w.database, "UPDATE jobs SET name = 'other'"], program: "sqlite3", expecting: nil)
+            #expect(try await child.wait(atMost: .seconds(15)) == .code(74))
+            #expect(try w.errors(of: child).contains("-wal was deleted or replaced"))
+            #expect(try await w.value("PRAGMA integrity_check") == "ok")
+            // What was in the deleted log is lost, and the files of the cache are taken over.
+            let rebuilt = try await w.run("db", "rebuild", "--adopt", "--yes", expecting: nil)
+            #expect([.code(0), .code(74)].contains(rebuilt.exit), "\(rebuilt)")
+            let home = FilePath(w.database).removingLastComponent()
+            for name in fileNames(in: home.string) where name.contains(".broken-") {
+                unlink(home.appending(name).string)
+            }
+        }
+    }
+
     @Test func `A worker whose log is deleted copies it into the database, and ends with 74`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<20).map { w.url("/\($0).png") })
@@ -63,16 +97,7 @@ import Testing
     @Test func `A program that keeps all others out is told of within seconds`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
-            let shell = try RunningProgram(
-                "/usr/bin/sqlite3", ["-batch", w.database],
-                files: .init(
-                    input: try w.file(
-                        "in.sql",
-                        "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held';\n.shell touch \(w.place("held"))\n.shell sleep 60\n"
-                    ),
-                    output: w.place("shell.out"), errors: w.place("shell.err")),
-                environment: ["PATH": "/usr/bin:/bin"])
-            try await w.eventually("the shell holds the database") { access(w.place("held"), F_OK) == 0 }
+            let shell = try await shell(w, "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held'")
             for command in [
                 ["status"], ["results", "1"], ["get", w.url("/1.png")], ["cancel", "1", "--wait", "3s"],
                 ["run", "--drain", "--wait", "3s"],
@@ -92,16 +117,7 @@ import Testing
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             try await w.drain()
-            let shell = try RunningProgram(
-                "/usr/bin/sqlite3", ["-batch", w.database],
-                files: .init(
-                    input: try w.file(
-                        "in.sql",
-                        "BEGIN IMMEDIATE; UPDATE jobs SET name = 'held';\n.shell touch \(w.place("held"))\n.shell sleep 30\n"
-                    ),
-                    output: w.place("shell.out"), errors: w.place("shell.err")),
-                environment: ["PATH": "/usr/bin:/bin"])
-            try await w.eventually("the shell holds the database") { access(w.place("held"), F_OK) == 0 }
+            let shell = try await shell(w, "BEGIN IMMEDIATE; UPDATE jobs SET name = 'held'")
             let child = try w.start()
             for command in [
                 ["status"], ["results", "1"], ["get", w.url("/1.png")], ["explain", w.url("/1.png")], ["hosts"],

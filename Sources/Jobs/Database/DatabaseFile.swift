@@ -49,6 +49,12 @@ struct DatabaseFile: Sendable {
         return Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
     }
 
+    /// In bytes; 0 if the file does not exist.
+    static func size(of path: String) -> Int {
+        var info = stat()
+        return stat(path, &info) == 0 ? Int(info.st_size) : 0
+    }
+
     struct Identity: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64

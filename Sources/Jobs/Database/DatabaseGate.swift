@@ -24,6 +24,8 @@ public final class DatabaseGate: Sendable {
     let waiting: WriteWaiting
     let queue = DispatchQueue(label: "jobs.database")
     let isClosed = Atomic(false)
+    /// Whether the file must not be closed, since another program has written another log for it.
+    let isAbandoned = Atomic(false)
     /// Whether a write has already looked for ids at the end of their range, see ``UsedUpIDs``.
     let hasCheckedIDs = Atomic(false)
     let syncs: Bool
@@ -201,6 +203,7 @@ public final class DatabaseGate: Sendable {
         try await perform { [self] in
             // Set even if closing fails: SQLite crashes if a closed connection is used.
             isClosed.store(true, ordering: .relaxed)
+            if isAbandoned.load(ordering: .relaxed) { return }
             // The last program to close the database moves the log into it, which is a write. If the lock is not free,
             // another program has the database open, so this one is not the last.
             if try lockFile.withWriteLockIfFree({ try database.close() }) == nil { try database.close() }

@@ -49,13 +49,16 @@ final class LockFile: Sendable {
         let mine = DatabaseFile.Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
         guard path != "/dev/null", DatabaseFile.identity(path) != mine else { return }
         do {
-            let file = try Self.open(path)
-            defer { try? file.close() }  // Best effort: the locks belong to the duplicate as well.
-            for byte in held.withLock({ $0 }) { _ = Self.set(F_WRLCK, worker: byte, of: file) }
-            // dup2 clears the flag that keeps the descriptor from other programs.
-            guard dup2(file.rawValue, descriptor.rawValue) >= 0,
-                fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC) == 0
-            else { throw Errno(rawValue: errno) }
+            // Under the mutex, so that no byte is locked in between, which the new file would lack.
+            try held.withLock { held in
+                let file = try Self.open(path)
+                defer { try? file.close() }  // Best effort: the locks belong to the duplicate as well.
+                for byte in held { _ = Self.set(F_WRLCK, worker: byte, of: file) }
+                // dup2 clears the flag that keeps the descriptor from other programs.
+                guard dup2(file.rawValue, descriptor.rawValue) >= 0,
+                    fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC) == 0
+                else { throw Errno(rawValue: errno) }
+            }
         } catch {
             throw JobsError(.cannotOpen, "The lock file \(path) was deleted, and can't be opened again: \(error).")
         }
@@ -177,11 +180,11 @@ final class LockFile: Sendable {
     }
 
     private func set(_ type: Int32, worker: Int64) -> Bool {
-        guard Self.set(type, worker: worker, of: descriptor) else { return false }
         held.withLock { held in
+            guard Self.set(type, worker: worker, of: descriptor) else { return false }
             if type == F_UNLCK { held.remove(worker) } else { held.insert(worker) }
+            return true
         }
-        return true
     }
 
     private static func set(_ type: Int32, worker: Int64, of file: FileDescriptor) -> Bool {

@@ -197,13 +197,13 @@ extension JobQueue {
             var count = 0
             // A shell can remove the time if it has switched the table's checks off.
             let conditions = [
-                ("run_at <= ?", now), ("run_at > ?", now + HostMemory.longestDelay), ("run_at IS NULL AND ? > 0", now),
+                ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay), ("run_at IS NULL", now),
             ]
             for (condition, time) in conditions {
                 count += try db.run(
                     """
                     UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
-                        (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?)
+                        (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?2)
                     """, [time.milliseconds, limit])
             }
             return count

@@ -12,10 +12,10 @@ struct JXLSaver: FormatSaver {
 
     /// From effort 7 on, and without loss from 5, libjxl looks for what repeats: most of all in drawings and plain areas.
     static func bytesPerPixel(isLossless: Bool, effort: Int, hasAlpha: Bool) -> Int {
-        switch effort {
-        case ...4 where isLossless: 113
-        case 5...6 where !isLossless, ...4: hasAlpha ? 115 : 80
-        case ...7 where !isLossless, _ where isLossless: hasAlpha ? 280 : 250
+        if isLossless { return effort <= 4 ? 113 : hasAlpha ? 280 : 250 }
+        return switch effort {
+        case ...6: hasAlpha ? 115 : 80
+        case 7: hasAlpha ? 280 : 250
         default: hasAlpha ? 380 : 330
         }
     }

@@ -36,17 +36,22 @@ extension DatabaseGate {
         }
     }
 
-    /// Copies a deleted log into the database: the log's content would be lost at the end of this connection.
+    /// Copies a deleted log into the database: the log's content would be lost at the end of this connection. Not if
+    /// another program has begun a new log: the old pages would damage what it has written.
     ///
-    /// - Returns: whether the database has all of it.
+    /// - Returns: whether the database has all of it. If not, the connection stays open until the process ends, since
+    ///   SQLite copies the log when it closes the last connection.
     private func saveLog() async throws(JobsError) -> Bool {
-        try await perform { [self] in
+        let isSaved = try await perform { [self] in
             try lockFile.withWriteLock {
-                try database.writeWithoutTransaction { db in
+                guard DatabaseFile.size(of: file.name + "-wal") == 0 else { return false }
+                return try database.writeWithoutTransaction { db in
                     let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
                     return row.map { $0[0] == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
                 }
             }
         }
+        if !isSaved, !isAbandoned.exchange(true, ordering: .relaxed) { _ = Unmanaged.passRetained(database) }
+        return isSaved
     }
 }
