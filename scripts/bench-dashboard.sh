@@ -47,6 +47,19 @@ asked() {
     spread "${times[@]}"
 }
 
+# How many requests read the order, and how many milliseconds the slowest took.
+sorting() {
+    local count=0 slowest=0 answer time
+    while true; do
+        answer=$(curl --silent --fail --write-out '\n%{time_total}' "http://127.0.0.1:$port/api/jobs/1/items?sort=bytes")
+        time=$(tail -n 1 <<<"$answer")
+        count=$((count + 1))
+        slowest=$(awk -v a="$slowest" -v b="$time" 'BEGIN { print (b * 1000 > a) ? b * 1000 : a }')
+        grep -q '"progress"' <<<"$answer" || break
+    done
+    echo "$count requests, the slowest ${slowest} ms,"
+}
+
 # What pages and scrapes take with a job of 1,000,000 items.
 answers() {
     local pid port=$((40000 + RANDOM % 9000))
@@ -55,6 +68,7 @@ answers() {
     until curl --silent --output /dev/null "http://127.0.0.1:$port/healthz"; do sleep 0.1; done
     echo "  milliseconds: the page $(asked /), a scrape $(asked /metrics), the state $(asked /api/jobs/1)"
     echo "  a page of items: first $(asked "/api/jobs/1/items"), of a state $(asked "/api/jobs/1/items?state=done"), far behind $(asked "/api/jobs/1/items?after=900000")"
+    echo "  a page in the order of sizes: the first one after $(sorting) further ones $(asked "/api/jobs/1/items?sort=bytes&after=5000")"
     kill -TERM "$pid"
     wait "$pid" || true
 }

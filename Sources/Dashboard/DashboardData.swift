@@ -16,6 +16,7 @@ struct DashboardData: Sendable {
     private let redaction: Redaction
     private let shown: ShownURLs
     private let files: OpenCache
+    private let sorted: SortedItems
 
     init(store: JobStore, cache: CacheLocation, redaction: Redaction, shown: ShownURLs) {
         self.store = store
@@ -23,6 +24,7 @@ struct DashboardData: Sendable {
         self.redaction = redaction
         self.shown = shown
         files = OpenCache(cache)
+        sorted = SortedItems(store.reports)
     }
 
     // MARK: - The overview
@@ -137,7 +139,12 @@ struct DashboardData: Sendable {
     }
 
     func items(of job: JobID, _ query: ItemQuery) async throws -> ItemPage {
-        var page = try await store.reports.items(job: job, query)
+        var page =
+            if let sort = query.sort {
+                try await sorted.page(job: job, query, sortedBy: sort)
+            } else {
+                try await store.reports.items(job: job, query)
+            }
         page.items = page.items.map { $0.hidden(by: redaction) }
         return page
     }

@@ -114,6 +114,12 @@ with Browser() as browser:
     browser.run("[...document.querySelectorAll('.card td.url button')].find(b => b.textContent === 'History').click()")
     browser.wait("document.querySelector('.history')?.innerText.includes('http-404')")
 
+    # The largest item comes first in that order.
+    browser.run("{ const s = document.querySelector('#i-state'); s.value = ''; s.dispatchEvent(new Event('change')); }")
+    browser.run("{ const s = document.querySelector('#i-order'); s.value = 'bytes'; s.dispatchEvent(new Event('change')); }")
+    browser.wait("fetch('/api/jobs/1/items?sort=bytes').then(r => r.json()).then(d => d.items.length > 4 && d.progress == null && document.querySelector('.card td.url').textContent.includes(d.items[0].url))")
+    browser.wait("document.querySelector('.filters .hint')?.textContent === 'page 1'")
+
     # A retry says what it touches, and the page follows the work.
     browser.run("[...document.querySelectorAll('button')].find(b => b.textContent === 'Retry failures…').click()")
     browser.wait("document.querySelector('dialog[open]')")

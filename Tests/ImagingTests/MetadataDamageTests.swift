@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -48,6 +49,15 @@ struct MetadataDamageTests {
         }
     }
 
+    /// A WebP that has the extended form already.
+    private static func addingEXIF(_ exif: [UInt8], to extended: [UInt8]) -> [UInt8] {
+        let chunk: [UInt8] = Array("EXIF".utf8) + TestImages.little(exif.count, 4) + exif
+        let body: [UInt8] = Array(extended[8...]) + chunk
+        var file: [UInt8] = Array("RIFF".utf8) + TestImages.little(body.count, 4) + body
+        file[20] |= 8
+        return file
+    }
+
     /// A still WebP in the extended form, with EXIF behind the picture.
     private static func webp(_ simple: [UInt8], exif: [UInt8]) -> [UInt8] {
         let header: [UInt8] = [8, 0, 0, 0, 39, 0, 0, 29, 0, 0]
@@ -56,6 +66,23 @@ struct MetadataDamageTests {
             Array("WEBPVP8X".utf8) + TestImages.little(header.count, 4) + header + simple[12...]
             + Array("EXIF".utf8) + TestImages.little(exif.count, 4) + exif + padding
         return Array("RIFF".utf8) + TestImages.little(body.count, 4) + body
+    }
+
+    @Test func aWebPThatIsCutWithinItsMetadataIsWhole() throws {
+        let exif = Self.tiff + [UInt8](repeating: 0, count: 60)
+        let still = Self.webp(try make(one: Self.picture, "x,webp"), exif: exif)
+        var gif = TestGIF(width: 40, height: 30)
+        gif.frames = (0..<3).map { TestGIF.Frame(40, 30, seed: $0) }
+        let animation = Self.addingEXIF(exif, to: try make(one: gif.bytes, "x,webp"))
+        for (file, name) in [(still, "still"), (animation, "animation")] {
+            let whole = try make(one: file, "20x,png")
+            for cut in [1, 30, exif.count, exif.count + 3] {
+                let made = try make(one: Array(file.dropLast(cut)), "20x,png")
+                #expect(made == whole, "\(name), \(cut) bytes cut")
+            }
+        }
+        let pixelsCut = Array(still.dropLast(exif.count + 8 + 2))
+        #expect(failure { _ = try make(pixelsCut, "v=20x,png") } == .truncated)
     }
 
     @Test func otherBrokenSegmentsAreIgnored() throws {

@@ -22,8 +22,15 @@ import Testing
     private func pages(_ queue: Queue, _ job: JobID, _ query: ItemQuery) async throws -> [[Int64]] {
         var query = query
         var pages: [[Int64]] = []
+        let sorted = SortedItems(queue.store.reports, patience: .seconds(600))
         repeat {
-            let page = try await queue.store.reports.items(job: job, query)
+            let page =
+                if let sort = query.sort {
+                    try await sorted.page(job: job, query, sortedBy: sort)
+                } else {
+                    try await queue.store.reports.items(job: job, query)
+                }
+            #expect(page.progress == nil)
             pages.append(page.items.map(\.id))
             query.after = page.next
         } while query.after != nil && pages.count < 20
@@ -48,18 +55,39 @@ import Testing
         }
     }
 
-    @Test func `Sorting a job with too many items is refused with a sentence`() async throws {
+    @Test func `Sorting a large job takes several requests, each of which says how far it is`() async throws {
         try await withQueue { (queue) async throws -> Void in
-            let job = try await queue.job(ItemQuery.maxSorted + 1)
+            let job = try await ended(queue)
+            let sorted = SortedItems(queue.store.reports, slice: 2, patience: .zero)
             var query = ItemQuery()
+            query.limit = 3
             query.sort = .bytes
-            let sorted = query
-            let error = await #expect(throws: JobsError.self) {
-                _ = try await queue.store.reports.items(job: job, sorted)
-            }
-            #expect(error?.message.hasPrefix("Job 1 has 100001 items. Up to 100000 can be sorted") == true)
-            query.sort = nil
-            #expect(try await queue.store.reports.items(job: job, query).items.count == 50)
+            var progress: [Double] = []
+            var ids: [[Int64]] = []
+            repeat {
+                let page = try await sorted.page(job: job, query, sortedBy: .bytes)
+                query.after = page.next
+                if let share = page.progress {
+                    #expect(page.items.isEmpty && page.next != nil)
+                    progress.append(share)
+                } else {
+                    ids.append(page.items.map(\.id))
+                }
+            } while query.after != nil && ids.count < 20
+            #expect(progress.map { Int(6 * $0 + 0.5) } == [1, 3, 5, 6])
+            #expect(ids == [[2, 4, 6], [1, 3, 5], [7]])
+        }
+    }
+
+    @Test func `The first items of an order are shown, whatever the job's size`() async throws {
+        try await withQueue { (queue) async throws -> Void in
+            let count = SortedItems.maxShown + 2_500
+            let job = try await queue.job(count)
+            let sorted = SortedItems(queue.store.reports, slice: 6_000, patience: .seconds(600))
+            var query = ItemQuery()
+            (query.sort, query.limit, query.after) = (.tries, 500, Int64(SortedItems.maxShown - 500))
+            let page = try await sorted.page(job: job, query, sortedBy: .tries)
+            #expect(page.items.count == 500 && page.items.last?.id == Int64(SortedItems.maxShown) && page.next == nil)
         }
     }
 }

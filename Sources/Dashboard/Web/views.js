@@ -140,7 +140,7 @@ function job(main, [id], query) {
   const search = h("input", { id: "i-text", type: "search", placeholder: "part of the URL", value: filter.text, onchange: () => { filter.text = search.value.trim(); again(); } });
   const order = h("select", { id: "i-order", onchange: () => { filter.order = order.value; again(); } }, h("option", { value: "asc" }, "first ones first"), h("option", { value: "desc" }, "last ones first"), h("option", { value: "bytes" }, "largest first"), h("option", { value: "tries" }, "most tries first"), h("option", { value: "ended" }, "latest end first"));
   const label = (name, text, field) => h("span", {}, h("label", { for: name }, text, " "), field);
-  const rows = h("div");
+  const rows = h("div"), hint = h("span", { class: "hint", role: "status" });
   main.replaceChildren(h("p", {}, h("a", { href: "#/" }, "← Jobs")), head, waits, failures, h("h2", {}, "Items"),
     h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, label("i-state", "State", select), label("i-class", "Class", kind), label("i-text", "URL", search), label("i-order", "Order", order)), rows));
   const again = () => { trail = [null]; items(); };
@@ -159,6 +159,8 @@ function job(main, [id], query) {
         if (mine !== asked) return;
         found = found.concat(page.items);
         next = page.next ?? null;
+        // An order of a large job is read over several requests.
+        if (page.progress != null) hint.textContent = `sorting: ${Math.floor(100 * page.progress)} %`;
       } while (next != null && found.length < 50);
     } catch (error) { notice(error.message, true); return; }
     const more = next != null;
@@ -166,7 +168,8 @@ function job(main, [id], query) {
       table([n("", "hide"), "URL", "State", n("Tries", "n hide"), n("Bytes", "n hide"), "What happened", "Ended"], found.flatMap(itemRow), "No item is like that."),
       h("div", { class: "row filters" }, h("button", { type: "button", disabled: trail.length < 2, onclick: () => { trail.pop(); items(); } }, "Back"),
         h("button", { type: "button", disabled: !more, onclick: () => { trail.push(next); items(); } }, "Next"),
-        h("span", { class: "hint" }, `page ${trail.length}`)));
+        hint));
+    hint.textContent = `page ${trail.length}`;
   }
 
   async function update() {

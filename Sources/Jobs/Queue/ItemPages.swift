@@ -8,7 +8,7 @@ public struct ItemQuery: Sendable {
     public var failure: FailureClass?
     /// A part of the URL.
     public var text: String?
-    /// Nil for the order of the items' numbers.
+    /// Nil for the order of the items' ids; ``SortedItems`` has the pages of other orders.
     public var sort: Sort?
     /// The newest first; without ``sort`` only.
     public var isDescending = false
@@ -23,7 +23,7 @@ public struct ItemQuery: Sendable {
     public enum Sort: String, CaseIterable, Sendable {
         case bytes, tries, ended
 
-        fileprivate var column: String {
+        var column: String {
             switch self {
             case .bytes: "bytes"
             case .tries: "attempts"
@@ -31,10 +31,6 @@ public struct ItemQuery: Sendable {
             }
         }
     }
-
-    /// Maximum items of a job whose pages can be sorted: each page reads all of the job's items, which takes some
-    /// 200 ms.
-    public static let maxSorted = 100_000
 
     /// The states that ``state`` may name.
     public static let states = ItemState.allCases.map(\.rawValue) + ["cached", "blacklisted"]
@@ -86,6 +82,8 @@ public struct ItemPage: Sendable, Encodable {
     /// Where the next page continues; nil at the end. A page may have fewer items than its limit, or none, and still be
     /// followed by others, since each looks at a bounded number of items.
     public let next: Int64?
+    /// Which share of the job has been read for its order, from 0 to 1, if the page is not known yet; nil for a page.
+    public var progress: Double?
 }
 
 extension JobReports {
@@ -93,35 +91,28 @@ extension JobReports {
     static let maxConsidered = 50_000
 
     /// The state that users see.
-    private static let shown = """
+    static let shown = """
         CASE WHEN state = 'done' AND cached <> 0 THEN 'cached' WHEN state = 'failed' AND blacklisted <> 0 THEN 'blacklisted'
             ELSE state END
         """
 
-    private static let isWanted = """
+    static let isWanted = """
         (?4 IS NULL OR shown = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
         """
 
     /// A page of a job's items, in the order of their numbers. It reads a bounded number of items, so that no page
     /// takes long; if few items match the query, they are spread over several pages.
-    ///
-    /// - Throws: `refused` for a ``ItemQuery/sort`` of a job with too many items.
     public func items(job: JobID, _ query: ItemQuery) async throws(JobsError) -> ItemPage {
-        if let sort = query.sort { return try await items(job: job, query, sortedBy: sort) }
         let reading = gate.reading
         let limit = max(1, min(query.limit, 500))
         return try await gate.read { db in
             let now = try reading.moment(in: db)
-            let (compare, order, furthest) = query.isDescending ? ("<", "DESC", "min") : (">", "ASC", "max")
+            let (compare, order) = query.isDescending ? ("<", "DESC") : (">", "ASC")
             let upTo = query.isDescending ? ">=" : "<="
             let start = query.after ?? (query.isDescending ? .max : -1)
-            // Read from the index of items by job alone.
             guard
-                let end = try db.integer(
-                    """
-                    SELECT \(furthest)(id) FROM
-                        (SELECT id FROM items WHERE job = ? AND id \(compare) ? ORDER BY id \(order) LIMIT \(Self.maxConsidered))
-                    """, [job, start])
+                let end = try Self.end(
+                    of: job, after: start, isDescending: query.isDescending, limit: Self.maxConsidered, in: db)
             else { return ItemPage(items: [], next: nil) }
             let items = try db.rows(
                 """
@@ -137,33 +128,16 @@ extension JobReports {
         }
     }
 
-    /// A page of a job's items, sorted by a column. The column has no index, which would slow down every write of an
-    /// item.
-    private func items(job: JobID, _ query: ItemQuery, sortedBy sort: ItemQuery.Sort) async throws(JobsError)
-        -> ItemPage
-    {
-        let reading = gate.reading
-        let limit = max(1, min(query.limit, 500))
-        let start = min(max(query.after ?? 0, 0), Int64(ItemQuery.maxSorted))
-        return try await gate.read { db in
-            let total = try db.int("SELECT total FROM jobs WHERE id = ?", [job]) ?? 0
-            guard total <= ItemQuery.maxSorted else {
-                throw JobsError(
-                    .refused,
-                    "Job \(job) has \(total) items. Up to \(ItemQuery.maxSorted) can be sorted; show the others in the order of their numbers."
-                )
-            }
-            let now = try reading.moment(in: db)
-            let items = try db.rows(
-                """
-                SELECT *, \(Self.shown) AS shown FROM items WHERE job = ?1 AND \(Self.isWanted)
-                ORDER BY \(sort.column) DESC, id LIMIT ?7 OFFSET ?8
-                """,
-                [job, nil, nil, query.state, query.failure?.rawValue, query.text?.lowercased(), limit + 1, start]
-            ).map { ItemLine(row: $0, now) }
-            return ItemPage(
-                items: Array(items.prefix(limit)), next: items.count > limit ? start + Int64(limit) : nil)
-        }
+    /// The id at which a slice of a job's items ends, read from the index of items by job alone; nil behind the last item.
+    static func end(
+        of job: JobID, after start: Int64, isDescending: Bool = false, limit: Int, in db: Database,
+    ) throws -> Int64? {
+        let (compare, order, furthest) = isDescending ? ("<", "DESC", "min") : (">", "ASC", "max")
+        return try db.integer(
+            """
+            SELECT \(furthest)(id) FROM
+                (SELECT id FROM items WHERE job = ? AND id \(compare) ? ORDER BY id \(order) LIMIT \(limit))
+            """, [job, start])
     }
 
     /// One item; nil if there is none with this number.

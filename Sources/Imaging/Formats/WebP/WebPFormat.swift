@@ -45,6 +45,8 @@ struct WebPFormat: FormatDefinition {
         try WebPFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
     }
 
+    func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(cuttingMetadataOffWebP: file) }
+
     func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes? {
         PatchedBytes(endingEarly: file)
     }
@@ -129,21 +131,44 @@ extension PatchedBytes {
     /// hold a still's pixels. Nil if the file is not cut.
     convenience init?(endingEarly webp: UnsafeRawBufferPointer) {
         let reader = ByteReader(webp)
-        guard ImageFormat.webp.header.endsEarly(reader), webp.count >= 20 else { return nil }
+        guard let cut = Self.cutChunk(of: reader) else { return nil }
+        self.init(webp)
+        var end = cut.offset
+        let names: [StaticString] = ["VP8 ", "VP8L", "ALPH"]
+        if webp.count > end + 8, names.contains(where: { reader.has($0, at: end) }) {
+            let room = (webp.count - end - 8) & ~1
+            memory.storeBytes(of: UInt32(truncatingIfNeeded: room).littleEndian, toByteOffset: end + 4, as: UInt32.self)
+            end += 8 + room
+        }
+        endWebP(at: end)
+    }
+
+    /// A WebP that is cut after its picture, without the chunk in which it is: every pixel is there, and metadata are no
+    /// reason to refuse them. Nil if the file is whole, or cut before the end of its picture.
+    convenience init?(cuttingMetadataOffWebP file: UnsafeRawBufferPointer) {
+        guard let cut = Self.cutChunk(of: ByteReader(file)), cut.isAfterPicture else { return nil }
+        self.init(file)
+        endWebP(at: cut.offset)
+    }
+
+    private func endWebP(at end: Int) {
+        memory.storeBytes(of: UInt32(truncatingIfNeeded: end - 8).littleEndian, toByteOffset: 4, as: UInt32.self)
+    }
+
+    /// Where the chunk begins that a cut file does not hold whole; nil if the file is whole. Only a still's pixels are
+    /// known to have ended before it: an animation may have further frames unless what is cut are its metadata.
+    private static func cutChunk(of reader: ByteReader) -> (offset: Int, isAfterPicture: Bool)? {
+        guard ImageFormat.webp.header.endsEarly(reader), reader.contains(0, length: 20) else { return nil }
         var offset = 12
+        var hasPixels = false
+        var hasFrames = false
         while let length = reader.little(4, at: offset + 4), reader.contains(offset + 8, length: length) {
+            hasPixels = hasPixels || reader.has("VP8 ", at: offset) || reader.has("VP8L", at: offset)
+            hasFrames = hasFrames || reader.has("ANMF", at: offset)
             offset += 8 + length + length % 2
         }
-        self.init(webp)
-        var end = min(offset, webp.count)
-        let names: [StaticString] = ["VP8 ", "VP8L", "ALPH"]
-        if webp.count > offset + 8, names.contains(where: { reader.has($0, at: offset) }) {
-            let room = (webp.count - offset - 8) & ~1
-            memory.storeBytes(
-                of: UInt32(truncatingIfNeeded: room).littleEndian, toByteOffset: offset + 4, as: UInt32.self)
-            end = offset + 8 + room
-        }
-        memory.storeBytes(of: UInt32(truncatingIfNeeded: end - 8).littleEndian, toByteOffset: 4, as: UInt32.self)
+        let isInMetadata = reader.has("EXIF", at: offset) || reader.has("XMP ", at: offset)
+        return (min(offset, reader.count), hasPixels || hasFrames && isInMetadata)
     }
 
     /// EXIF and XMP become chunks that no library knows.

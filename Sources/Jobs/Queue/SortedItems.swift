@@ -1,0 +1,133 @@
+internal import Core
+internal import GRDB
+
+/// Pages of a job's items in the order of a column.
+///
+/// No index has that order, since it would slow down every write of an item. The first request for an order reads the job
+/// in slices and keeps the ids of the ``maxShown`` items that come first. If that takes longer than ``patience``, the
+/// request returns an empty page with its ``ItemPage/progress``, and the next one continues. Further pages are read by id.
+public actor SortedItems {
+    /// Maximum items of an order that pages show.
+    public static let maxShown = 10_000
+
+    private struct Order: Hashable {
+        let job: JobID
+        let sort: ItemQuery.Sort
+        let state: String?
+        let failure: FailureClass?
+        let text: String?
+    }
+
+    private struct Reading {
+        var ids: [(id: Int64, value: Int64)] = []
+        /// The last id that was read; nil at the end of the job.
+        var last: Int64? = -1
+        var changed = ContinuousClock.now
+
+        /// Keeps the items that come first: those with the largest values, then those with the smallest ids.
+        mutating func keepFirst() {
+            ids.sort { $0.value == $1.value ? $0.id < $1.id : $0.value > $1.value }
+            ids.removeLast(max(0, ids.count - maxShown))
+        }
+    }
+
+    private let reports: JobReports
+    private let slice: Int
+    private let patience: Duration
+    private let lifetime: Duration
+    /// A few, since each person at a dashboard looks at one.
+    private var orders: [Order: Reading] = [:]
+    private static let maxOrders = 8
+
+    /// - Parameters:
+    ///   - slice: maximum items that one statement reads; 20,000 take some 40 ms.
+    ///   - patience: how long a request reads at most, apart from its last slice.
+    ///   - lifetime: how long an order is used after it was read; items that ended since then are not in it.
+    public init(
+        _ reports: JobReports, slice: Int = 20_000, patience: Duration = .milliseconds(80),
+        lifetime: Duration = .seconds(30),
+    ) {
+        self.reports = reports
+        self.slice = slice
+        self.patience = patience
+        self.lifetime = lifetime
+    }
+
+    /// A page in the query's ``ItemQuery/sort``. ``ItemQuery/after`` is the number of items on the pages before it.
+    public func page(job: JobID, _ query: ItemQuery, sortedBy sort: ItemQuery.Sort) async throws(JobsError) -> ItemPage
+    {
+        let order = Order(job: job, sort: sort, state: query.state, failure: query.failure, text: query.text)
+        let start = Int(clamping: max(0, query.after ?? 0))
+        orders = orders.filter { $0.value.changed.duration(to: .now) < lifetime }
+        // While a request reads it, another one for the same order begins its own.
+        var reading = orders.removeValue(forKey: order) ?? Reading()
+        let began = ContinuousClock.now
+        while let last = reading.last {
+            let part = try await reports.slice(job: job, query, sort, after: last, limit: slice)
+            reading.ids += part.items
+            if reading.ids.count > 2 * Self.maxShown || part.last == nil { reading.keepFirst() }
+            reading.last = part.last
+            reading.changed = .now
+            if let last = part.last, began.duration(to: .now) >= patience {
+                keep(reading, as: order)
+                return ItemPage(items: [], next: Int64(start), progress: try await reports.share(of: job, upTo: last))
+            }
+        }
+        keep(reading, as: order)
+        let ids = reading.ids.dropFirst(start).prefix(max(1, min(query.limit, 500))).map(\.id)
+        let end = start.addingReportingOverflow(ids.count).partialValue
+        return ItemPage(
+            items: try await reports.items(ids: ids), next: end < reading.ids.count && !ids.isEmpty ? Int64(end) : nil)
+    }
+
+    private func keep(_ reading: Reading, as order: Order) {
+        if orders.count >= Self.maxOrders, let oldest = orders.min(by: { $0.value.changed < $1.value.changed }) {
+            orders[oldest.key] = nil
+        }
+        orders[order] = reading
+    }
+}
+
+extension JobReports {
+    /// The ids and sorted values of the next items that a query wants; the last id that was read, or nil at the end.
+    fileprivate func slice(
+        job: JobID, _ query: ItemQuery, _ sort: ItemQuery.Sort, after: Int64, limit: Int,
+    ) async throws(JobsError) -> (items: [(id: Int64, value: Int64)], last: Int64?) {
+        try await gate.read { db in
+            guard let end = try Self.end(of: job, after: after, limit: limit, in: db) else { return ([], nil) }
+            let items = try db.rows(
+                """
+                SELECT id, \(sort.column) AS value, \(Self.shown) AS shown, class, url FROM items
+                WHERE job = ?1 AND id > ?2 AND id <= ?3 AND \(Self.isWanted)
+                """, [job, after, end, query.state, query.failure?.rawValue, query.text?.lowercased()]
+            ).map { row in
+                let value: Int64? = row["value"]
+                return (id: row["id"] as Int64, value: value ?? .min)
+            }
+            return (items, end)
+        }
+    }
+
+    /// The items with these ids, in their order; those that are gone are left out.
+    fileprivate func items(ids: [Int64]) async throws(JobsError) -> [ItemLine] {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.moment(in: db)
+            return try ids.compactMap { id in
+                try db.row("SELECT *, \(Self.shown) AS shown FROM items WHERE id = ?", [id]).map {
+                    ItemLine(row: $0, now)
+                }
+            }
+        }
+    }
+
+    /// Which share of a job's items has ids up to `last`, as if its ids were without gaps; from 0 to 1.
+    fileprivate func share(of job: JobID, upTo last: Int64) async throws(JobsError) -> Double {
+        try await gate.read { db in
+            guard let first = try db.integer("SELECT min(id) FROM items WHERE job = ?", [job]),
+                let end = try db.integer("SELECT max(id) FROM items WHERE job = ?", [job]), first < end
+            else { return 1 }
+            return min(max((Double(last) - Double(first)) / (Double(end) - Double(first)), 0), 1)
+        }
+    }
+}
