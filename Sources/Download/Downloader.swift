@@ -105,7 +105,7 @@ public final class Downloader: Sendable {
 
     /// Blocks a host for a time: no request starts, waiting requests stay in the queue, running transfers continue. A
     /// shorter block does not replace a longer one.
-    public func block(host: String, for duration: Duration, _ reason: HostBlock = .asked) {
+    public func block(host: String, for duration: Duration, _ reason: HostBlock = .retryAfter) {
         scheduler.block(HostName.normal(host), until: .now + duration, reason)
     }
 

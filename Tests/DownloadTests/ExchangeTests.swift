@@ -57,7 +57,7 @@ import Testing
             let start = ContinuousClock.now
             #expect(work(scheduler, after: 1, start).starts.count == 2)
             scheduler.submit(try queued(3, "b.example"), isCancelled: { false })
-            scheduler.block("b.example", until: start + .seconds(5), .asked)
+            scheduler.block("b.example", until: start + .seconds(5), .retryAfter)
             #expect(work(scheduler, after: 2, start).nextRelease == start + .seconds(5))
             #expect(work(scheduler, after: 6, start).nextRelease == nil)
             #expect(scheduler.blocked("b.example") == nil)

@@ -157,10 +157,10 @@ import Testing
 
     @Test func aShorterBlockDoesNotReplaceALongerBlock() {
         var gate = gate()
-        gate.block(until: at(60), .asked)
+        gate.block(until: at(60), .retryAfter)
         gate.block(until: at(30), .circuitOpen)
         #expect(gate.blockedUntil == at(60))
-        #expect(gate.block == .asked)
+        #expect(gate.block == .retryAfter)
     }
 
     @Test func aRestoredWindowAndCircuitCountHold() {

@@ -156,7 +156,7 @@ import Testing
             #expect(await eventually { downloader.counts.waiting == 19 && origin.requests.count == 1 })
             gate.open()
             #expect(await eventually { downloader.blocked("127.0.0.1") != nil })
-            #expect(downloader.blocked("127.0.0.1")?.reason == .asked)
+            #expect(downloader.blocked("127.0.0.1")?.reason == .retryAfter)
             downloader.shedBlocked(longerThan: .seconds(5))
             var codes: [FailureClass: Int] = [:]
             var sentAway = 0

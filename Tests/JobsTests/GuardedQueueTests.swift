@@ -240,7 +240,7 @@ struct GuardedQueueTests {
                 UPDATE jobs SET created_at = 'yesterday', started_at = 1e300, name = x'ff' WHERE id = \(job);
                 UPDATE renditions SET width = 'wide', height = 9e99, size = 'large';
                 INSERT INTO tries (item, at, received, http_status, message) VALUES (1, 'now', 1e300, 'x', 7);
-                INSERT INTO hosts (host, not_before, parks, width) VALUES ('h.example', 'soon', 'p', 'w');
+                INSERT INTO hosts (host, not_before, circuit_opens, width) VALUES ('h.example', 'soon', 'p', 'w');
                 INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
                     VALUES ('u', 'h', 'c', 'x', 7, 'n', 'f', 'l', 9e300);
                 """)

@@ -84,7 +84,8 @@ struct HostTests {
         try await withQueue { queue in
             let load = [HostLoad(host: "a.example", running: 3, waiting: 4, rate: 1.5)]
             let memory = HostMemory(
-                host: "a.example", notBefore: queue.clock.steady + 30_000, setAt: queue.clock.steady, reason: "parked",
+                host: "a.example", notBefore: queue.clock.steady + 30_000, setAt: queue.clock.steady,
+                reason: "circuit-open",
                 width: 0.5, circuitOpenCount: 1)
             try await queue.store.hosts.save(hosts: [memory])
             let demands = load.map { HostDemand(load: $0, limit: 6, share: nil) }
@@ -92,7 +93,7 @@ struct HostTests {
             // Asked from another opening, as a command is: a process doesn't see its own lock.
             let other = try JobStore(path: queue.path, now: { queue.clock.now })
             let status = try #require(try await other.hosts.statuses().first)
-            #expect((status.running, status.waiting, status.rate, status.reason) == (3, 4, 1.5, "parked"))
+            #expect((status.running, status.waiting, status.rate, status.reason) == (3, 4, 1.5, "circuit-open"))
             #expect(status.notBefore == queue.clock.now + 30_000)
             #expect(status.width == 0.5)
             try await queue.store.queue.unregister(worker: queue.worker)

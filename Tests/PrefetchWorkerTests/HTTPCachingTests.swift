@@ -139,7 +139,7 @@ struct HTTPCachingTests {
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
             #expect(try await run(place, origin.url("/a.jpg"), nil).failed == 1)
             let status = try #require(try await place.store.hosts.statuses().first)
-            #expect(status.reason == "asked")
+            #expect(status.reason == "retry-after")
             let notBefore = try #require(status.notBefore)
             #expect(notBefore - place.store.database.currentTime > 300_000)
         }

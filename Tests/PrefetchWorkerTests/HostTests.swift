@@ -24,7 +24,7 @@ struct HostTests {
             async let summary = place.run(stop)
             #expect(try await eventually { try await place.progress(job).delayed == 50 })
             let status = try await eventually {
-                try await place.store.hosts.statuses().first?.reason == "parked"
+                try await place.store.hosts.statuses().first?.reason == "circuit-open"
             }
             #expect(status)
             let item = try await place.history("http://127.0.0.1:\(port)/49.jpg")

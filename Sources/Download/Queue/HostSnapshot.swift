@@ -108,7 +108,7 @@ extension HostGate {
 
     private func sentence(_ block: HostBlock, _ host: String, _ now: ContinuousClock.Instant) -> String {
         switch block {
-        case .asked: return "\(host) asked for a pause (Retry-After)."
+        case .retryAfter: return "\(host) asked for a pause (Retry-After)."
         case .circuitOpen:
             if isGivenUp(now) { return "\(host) has never answered, and its items fail (--host-patience)." }
             return "\(host) could not be reached several times in a row, and gets no requests for now."

@@ -57,7 +57,7 @@ extension DownloadScheduler {
             guard let ended = state.running.removeValue(forKey: id) else { return }
             if ended.isStalled { state.changeStalled(ended.host, by: -1) }
             if withBody { state.unconsumed += 1 }
-            if let pause, pause > .zero { state.queue.block(ended.host, until: .now + pause, .asked) }
+            if let pause, pause > .zero { state.queue.block(ended.host, until: .now + pause, .retryAfter) }
             state.queue.finished(host: ended.host, signal, start: ended.start, now: .now)
         }
     }

@@ -53,7 +53,7 @@ public struct CircuitBreakerRules: Sendable, Hashable {
 /// Why no request to a host starts.
 public enum HostBlock: String, Sendable, Hashable {
     /// The origin sent `Retry-After`.
-    case asked
+    case retryAfter = "retry-after"
     /// Its circuit is open: it could not be reached several times in a row.
-    case circuitOpen = "parked"
+    case circuitOpen = "circuit-open"
 }

@@ -14,7 +14,7 @@ public struct HostBook: Sendable {
             let now = try reading.time(in: db)
             return try db.rows(
                 """
-                SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR parks > 0 OR failed_at IS NOT NULL
+                SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR circuit_opens > 0 OR failed_at IS NOT NULL
                     OR answered > 0
                 """, [now.milliseconds]
             ).map(memory)
@@ -42,9 +42,9 @@ public struct HostBook: Sendable {
         guard !host.host.isEmpty else { return }
         try db.run(
             """
-            INSERT INTO hosts (host, not_before, set_at, reason, width, parks, failing_since, failed_at, gives_up_at,
+            INSERT INTO hosts (host, not_before, set_at, reason, width, circuit_opens, failing_since, failed_at, gives_up_at,
                 failure_class, failure_message, answered) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (host) DO UPDATE SET width = excluded.width, parks = excluded.parks,
+            ON CONFLICT (host) DO UPDATE SET width = excluded.width, circuit_opens = excluded.circuit_opens,
                 failing_since = excluded.failing_since, failed_at = excluded.failed_at,
                 gives_up_at = excluded.gives_up_at, failure_class = excluded.failure_class,
                 failure_message = excluded.failure_message, answered = max(answered, excluded.answered),
@@ -66,7 +66,7 @@ public struct HostBook: Sendable {
         guard !host.isEmpty else { return }
         try db.run(
             """
-            INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'asked')
+            INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'retry-after')
             ON CONFLICT (host) DO UPDATE SET set_at = excluded.set_at, reason = excluded.reason,
                 not_before = excluded.not_before WHERE excluded.not_before > not_before
             """, [host, time.milliseconds, now.milliseconds])
@@ -240,7 +240,7 @@ private func memory(_ row: Row) -> HostMemory {
     var memory = HostMemory(
         host: row.text("host") ?? "", notBefore: notBefore,
         setAt: row.steady("set_at") ?? notBefore - 3_600_000, reason: row.text("reason"),
-        width: row.real("width"), circuitOpenCount: min(row.count("parks"), 20))
+        width: row.real("width"), circuitOpenCount: min(row.count("circuit_opens"), 20))
     memory.hasAnswered = row.count("answered") > 0
     let failure = row.text("failure_class").flatMap(FailureClass.init(rawValue:))
     if let since = row.steady("failing_since"), let last = row.steady("failed_at"), let failure {

@@ -8,7 +8,7 @@ public struct HostMemory: Hashable, Sendable {
     public var notBefore: SteadyTime
     /// When `notBefore` was set.
     public var setAt: SteadyTime
-    /// `asked` or `parked`.
+    /// `retry-after` or `circuit-open`.
     public var reason: String?
     /// Concurrent transfers, if fewer than the limit.
     public var width: Double?
@@ -98,7 +98,7 @@ public struct HostStatus: Hashable, Sendable, Codable {
     public let failures: [String: Int]
     /// Nil if it accepts requests.
     public let notBefore: WallTime?
-    /// Why it does not: `asked` by the origin, or `parked` since it is unreachable.
+    /// Why not: `retry-after` if the origin sent that header, `circuit-open` if the host is unreachable.
     public let reason: String?
     /// Concurrent transfers, if back-off has reduced them below the limit.
     public let width: Double?
@@ -116,9 +116,9 @@ public struct HostStatus: Hashable, Sendable, Codable {
 extension HostStatus {
     /// Why a host gets no requests, in words.
     ///
-    /// - Parameter reason: `asked` or `parked`.
+    /// - Parameter reason: `retry-after` or `circuit-open`.
     public static func sentence(reason: String, host: String) -> String {
-        reason == "parked"
+        reason == "circuit-open"
             ? "\(host) could not be reached several times in a row, and gets no requests for now."
             : "\(host) asked for a pause (Retry-After)."
     }

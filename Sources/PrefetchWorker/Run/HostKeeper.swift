@@ -108,7 +108,7 @@ struct HostKeeper: Sendable {
             guard ledger.seen[memory.host] != memory.notBefore else { continue }
             ledger.seen[memory.host] = memory.notBefore
             let left = memory.remaining(at: now)
-            let reason = memory.reason.flatMap(HostBlock.init) ?? .asked
+            let reason = memory.reason.flatMap(HostBlock.init) ?? .retryAfter
             if left > 0 { downloader.block(host: memory.host, for: .milliseconds(left), reason) }
         }
         let records = try await store.hosts.limits()

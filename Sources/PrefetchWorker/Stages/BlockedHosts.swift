@@ -32,7 +32,7 @@ final class BlockedHosts: Sendable {
         let left = ContinuousClock.now.duration(to: instant)
         guard left > Self.longestWait else { return nil }
         switch reason {
-        case .asked:
+        case .retryAfter:
             return .wait(
                 until: now() + left.milliseconds, host: host, reason: "\(host) asked for a pause (Retry-After).")
         case .circuitOpen:

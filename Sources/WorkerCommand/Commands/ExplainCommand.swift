@@ -21,7 +21,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
         let hostBlockedUntil: WallTime?
-        /// `asked` if the origin sent `Retry-After`; `parked` if its circuit is open.
+        /// `retry-after` if the origin sent `Retry-After`; `circuit-open` if its circuit is open.
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
@@ -124,7 +124,7 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         if let until = report.hostBlockedUntil {
             let why =
-                report.hostBlockedFor == "parked"
+                report.hostBlockedFor == "circuit-open"
                 ? "could not be reached several times in a row, and gets no requests for now"
                 : "asked for a pause (Retry-After)"
             lines.append("  host      \(why) until \(Output.time(until))")

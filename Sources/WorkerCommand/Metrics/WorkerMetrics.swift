@@ -34,7 +34,7 @@ struct WorkerMetrics: Sendable {
                 queue.oldest.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
             .gauge("blacklist_entries", "URLs that are not fetched again for a while.", Double(queue.blacklisted)),
             .gauge(
-                "hosts_parked", "Hosts that are blocked: by Retry-After, or because their circuit is open.",
+                "hosts_blocked", "Hosts that are blocked: by Retry-After, or because their circuit is open.",
                 Double(queue.blockedHosts)),
             .gauge(
                 "jobs_suspended", "1 while all jobs are paused ('worker pause --all'), otherwise 0.",

@@ -265,7 +265,7 @@ CREATE TABLE hosts (
     set_at INTEGER,
     reason TEXT,
     width REAL,
-    parks INTEGER NOT NULL DEFAULT 0,
+    circuit_opens INTEGER NOT NULL DEFAULT 0,
     failing_since INTEGER,
     failed_at INTEGER,
     gives_up_at INTEGER,
