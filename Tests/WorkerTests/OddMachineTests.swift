@@ -20,19 +20,6 @@ import Testing
         }
     }
 
-    /// A sqlite3 shell that has run a statement and keeps the database open.
-    private func shell(_ w: TestWorker, _ sql: String) async throws -> RunningProgram {
-        let held = w.place("held")
-        let shell = try RunningProgram(
-            "/usr/bin/sqlite3", ["-batch", w.database],
-            files: .init(
-                input: try w.file("in.sql", "\(sql);\n.shell touch \(held)\n.shell sleep 60\n"),
-                output: w.place("shell.out"), errors: w.place("shell.err")),
-            environment: ["PATH": "/usr/bin:/bin"])
-        try await w.eventually("the shell holds the database") { access(held, F_OK) == 0 }
-        return shell
-    }
-
     @Test func `A worker whose log is replaced by another program leaves the database whole`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<20).map { w.url("/\($0).png") })
@@ -97,7 +84,7 @@ import Testing
     @Test func `A program that keeps all others out is told of within seconds`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
-            let shell = try await shell(w, "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held'")
+            let shell = try await w.shell(holding: "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held'")
             for command in [
                 ["status"], ["results", "1"], ["get", w.url("/1.png")], ["cancel", "1", "--wait", "3s"],
                 ["run", "--drain", "--wait", "3s"],
@@ -117,7 +104,7 @@ import Testing
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             try await w.drain()
-            let shell = try await shell(w, "BEGIN IMMEDIATE; UPDATE jobs SET name = 'held'")
+            let shell = try await w.shell(holding: "BEGIN IMMEDIATE; UPDATE jobs SET name = 'held'")
             let child = try w.start()
             for command in [
                 ["status"], ["results", "1"], ["get", w.url("/1.png")], ["explain", w.url("/1.png")], ["hosts"],

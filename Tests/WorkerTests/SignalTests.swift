@@ -164,14 +164,7 @@ import Testing
     {
         try await withWorker { w in
             try await w.run("init")
-            let held = w.place("held")
-            let shell = try RunningProgram(
-                "/usr/bin/sqlite3", ["-batch", w.database],
-                files: .init(
-                    input: try w.file("in.sql", "BEGIN IMMEDIATE;\n.shell touch \(held)\n.shell sleep 30\n"),
-                    output: w.place("shell.out"), errors: w.place("shell.err")),
-                environment: ["PATH": "/usr/bin:/bin"])
-            try await w.eventually("the shell holds the database") { access(held, F_OK) == 0 }
+            let shell = try await w.shell(holding: "BEGIN IMMEDIATE")
             let files = ChildProcess.Files(output: w.place("enqueue.out"), errors: w.place("enqueue.err"))
             let child = try RunningProgram(
                 TestWorker.binary, ["enqueue", w.url("/1.png"), "--db", w.database], files: files,

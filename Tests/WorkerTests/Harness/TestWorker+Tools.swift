@@ -93,6 +93,19 @@ extension TestWorker {
         try file.closeAfter { _ = try file.writeAll(bytes) }
     }
 
+    /// A sqlite3 shell that has run statements and keeps the database open for a minute, with its transaction and locks.
+    func shell(holding sql: String) async throws -> RunningProgram {
+        let held = place("held")
+        let shell = try RunningProgram(
+            "/usr/bin/sqlite3", ["-batch", database],
+            files: .init(
+                input: try file("in.sql", "\(sql);\n.shell touch \(held)\n.shell sleep 60\n"),
+                output: place("shell.out"), errors: place("shell.err")),
+            environment: ["PATH": "/usr/bin:/bin"])
+        try await eventually("the shell holds the database") { access(held, F_OK) == 0 }
+        return shell
+    }
+
     /// Writes a file of the test's own, and gives its path.
     func file(_ name: String, _ text: String) throws -> String {
         let path = place(name)
