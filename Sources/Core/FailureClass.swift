@@ -9,7 +9,7 @@ public enum FailureClass: Hashable, Sendable {
     case invalidURL, forbiddenAddress, tooLarge, tooManyPixels, notAnImage, badImage, decoderCrash, truncated
     case transform, delegate, encode
     case notCached, cancelled, denied, optOut, checksum, filtered, invalidItem
-    case workerCrash, diskFull, diskError
+    case refusedByDatabase, workerCrash, diskFull, diskError
 
     /// What happens to a URL that fails in this way.
     public enum Treatment: Hashable, Sendable {
@@ -112,6 +112,10 @@ public enum FailureClass: Hashable, Sendable {
             Row(self, "checksum", .end, .setting, "the body doesn't match the item's sha256 or size")
         case .filtered: Row(self, "filtered", .end, .setting, "the job's filter refuses the picture")
         case .invalidItem: Row(self, "invalid-item", .end, .worker, "the item's own variants or headers can't be used")
+        case .refusedByDatabase:
+            Row(
+                self, "refused-by-database", .end, .worker,
+                "the database refuses the item's result, as by a trigger that you added")
         case .optOut: Row(self, "opt-out", .end, .setting, "robots.txt or X-Robots-Tag forbids fetching or using it")
         case .workerCrash:
             Row(self, "worker-crash", Self.aDay, .worker, "three workers died while this was their only item")
@@ -128,8 +132,8 @@ public enum FailureClass: Hashable, Sendable {
     public static let allNamed: [FailureClass] = [
         .dns, .connect, .timeout, .connectionLost, .tlsHandshake, .tlsCertificate, .tooManyRedirects, .invalidURL,
         .forbiddenAddress, .tooLarge, .tooManyPixels, .notAnImage, .badImage, .decoderCrash, .truncated, .transform,
-        .delegate, .encode, .notCached, .cancelled, .denied, .optOut, .checksum, .filtered, .invalidItem, .workerCrash,
-        .diskFull, .diskError,
+        .delegate, .encode, .notCached, .cancelled, .denied, .optOut, .checksum, .filtered, .invalidItem,
+        .refusedByDatabase, .workerCrash, .diskFull, .diskError,
     ]
 
     /// The rows of ``allNamed``.

@@ -54,4 +54,34 @@ import Testing
             #expect(try await w.rows("SELECT done FROM jobs") == ["2"])
         }
     }
+
+    @Test(arguments: [
+        // A table of the user's own with the pictures that are there, each once.
+        """
+        CREATE TABLE shown (name TEXT UNIQUE);
+        CREATE TRIGGER show AFTER UPDATE OF state ON items WHEN NEW.state = 'done' BEGIN
+            INSERT INTO shown VALUES (replace(NEW.url, '.b', '')); END
+        """,
+        """
+        CREATE TRIGGER hold BEFORE UPDATE OF state ON items WHEN NEW.state = 'active' AND NEW.url LIKE '%.b' BEGIN
+            SELECT RAISE(ROLLBACK, 'not this one'); END
+        """,
+        """
+        CREATE TRIGGER hold BEFORE UPDATE OF state ON items WHEN NEW.state = 'done' AND NEW.url LIKE '%.b' BEGIN
+            SELECT RAISE(IGNORE); END
+        """,
+    ]) func `An item that a user's trigger refuses fails with a sentence, and the drain ends`(_ trigger: String)
+        async throws
+    {
+        try await withWorker({ Pictures.reply($0) }) { w in
+            try await w.run("init")
+            try await w.sql(trigger)
+            try await w.enqueue((1...4).map { w.url("/\($0).png") } + [w.url("/3.png.b")])
+            let work = try await w.run(
+                ["run", "--drain"] + TestWorker.quick, expecting: 2, within: .seconds(60))
+            #expect(work.errors.contains("failures of the job: 1 refused-by-database"), "\(work.errors)")
+            #expect(try await w.rows("SELECT done, failed, state FROM jobs") == ["4|1|finished"])
+            #expect(try await w.value("SELECT message FROM failures").hasPrefix("The database refuses that item"))
+        }
+    }
 }

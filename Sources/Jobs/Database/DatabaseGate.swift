@@ -90,8 +90,9 @@ public final class DatabaseGate: Sendable {
                 var turn = TurnWait(waiting, file: file, path: path)
                 while try !Self.prepare(database, migrator, lockFile, patience) { try turn.nap() }
             }
-            // Commits are durable: they are on disk when they return.
             try database.writeWithoutTransaction { db in
+                db.removeAuthorizer()
+                // Commits are durable: they are on disk when they return.
                 try db.execute(sql: "PRAGMA synchronous = \(syncs ? "FULL" : "OFF")")
             }
             identity = file.identity

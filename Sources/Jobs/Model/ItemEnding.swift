@@ -73,6 +73,8 @@ public struct FinishedGroup: Sendable {
     /// Items that were not ended, since one of their files may be deleted at this moment: the worker has to hold the
     /// file first.
     public internal(set) var doubtful: Set<Int64> = []
+    /// Items that ended with this failure instead, since the database refused their end.
+    public internal(set) var refused: [Int64: Failure] = [:]
     /// The links whose entries were added or removed, if links are kept.
     public internal(set) var links: [CacheEntry] = []
     /// Files that the index counts from now on instead of their reservations, with their sizes.

@@ -1,3 +1,4 @@
+public import Core
 /// A job's number, `jobs.id`.
 public typealias JobID = Int64
 
@@ -147,6 +148,15 @@ public final class ClaimedItem: Sendable {
 public struct Claim: Sendable {
     public let items: [ClaimedItem]
     public let jobs: [JobID: JobDefinition]
+    /// Items that failed, since the database refused their claim.
+    public var refused: [RefusedItem] = []
 
     static let nothing = Claim(items: [], jobs: [:])
+}
+
+/// An item that failed, since the database refused its claim.
+public struct RefusedItem: Sendable {
+    public let item: Int64
+    public let job: JobID
+    public let failure: Failure
 }

@@ -16,12 +16,13 @@ extension JobQueue {
     ///   - held: the blobs whose files the worker holds. If one of an item's blobs is not held, and is dying or missing
     ///     in the index, the item does not end and is ``FinishedGroup/doubtful``.
     ///   - reserved: the reservation that ends once the index counts the files.
+    /// - Returns: what became of them. An item whose end the database refuses ends as `refused-by-database`.
     public func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, reserved: GroupReservation?,
     ) async throws(JobsError) -> FinishedGroup {
         guard !group.isEmpty else { return FinishedGroup() }
         let reading = gate.reading
-        return try await gate.write { db in
+        let (finished, refused) = try await writeSparingOthers { db, refused in
             var finished = FinishedGroup()
             let now = try reading.moment(in: db)
             let statements = RowStatements(db)
@@ -30,13 +31,20 @@ extension JobQueue {
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
             let isNotingURLs = try db.exists("SELECT 1 FROM done_urls")
-            for (item, ending) in group {
+            for (item, made) in group {
+                let ending = refused[item.id].map(ItemEnding.failed) ?? made
                 if case .done(let completion) = ending, try !record.hasFiles(of: completion) {
                     finished.doubtful.insert(item.id)
                     continue
                 }
                 try moves.announce(item.id, to: ending.state)
-                guard try Self.end(item, ending, now: now, in: statements) else {
+                let isEnded = try Self.change(item.id, to: ending.state) {
+                    try Self.end(item, ending, now: now, in: statements)
+                }
+                guard isEnded else {
+                    if try Self.isOurs(item, in: db) {
+                        throw Self.refusal(of: item.id, to: ending.state, "a trigger ignores it")
+                    }
                     finished.fencedOut.insert(item.id)
                     continue
                 }
@@ -73,6 +81,9 @@ extension JobQueue {
             try moves.addUp(in: db)
             return finished
         }
+        var whole = finished
+        whole.refused = refused
+        return whole
     }
 
     /// Makes jobs with `only-new` leave out the item's URL: as it was enqueued, even if a fallback was used.
@@ -190,6 +201,10 @@ extension JobQueue {
 
     /// The fence: a row changes only if the item is still active under this lease.
     private static let isOurs = "state = 'active' AND lease = ?"
+
+    private static func isOurs(_ item: ClaimedItem, in db: Database) throws -> Bool {
+        try db.exists("SELECT 1 FROM items WHERE id = ? AND \(isOurs)", [item.id, item.lease])
+    }
 
     private static func update(
         _ assignments: String, _ values: StatementArguments, _ item: ClaimedItem, in db: Database,

@@ -26,7 +26,7 @@ extension JobQueue {
         deaths: Int, worker: Int64, order: ExecutionOrder = .fifo,
     ) async throws(JobsError) -> Claim {
         let reading = gate.reading
-        return try await gate.write { [leaseDuration = gate.leaseDuration] db in
+        return try await writeSparingOthers { [leaseDuration = gate.leaseDuration] db, refused in
             let rows = try db.rows(
                 """
                 SELECT job, id FROM items INDEXED BY items_suspect
@@ -43,7 +43,7 @@ extension JobQueue {
                 of: worker, now: now, lasts: leaseDuration, isAlone: deaths >= Suspicion.alone, in: db)
             var taking = try Taking(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, caution: .none,
-                in: db)
+                refused: refused, in: db)
             var used: [JobID: JobDefinition] = [:]
             for (job, items) in ids.sorted(by: { $0.key < $1.key }) {
                 guard let definition = try Self.definition(of: job, order: order, in: db) else { continue }
@@ -51,7 +51,7 @@ extension JobQueue {
                 try taking.take(items, of: definition, in: db)
             }
             return try taking.claim(used, in: db)
-        }
+        }.result
     }
 
     /// Queues the active items of a dead worker's lease again, each with one more death, and ends guilty ones.

@@ -12,6 +12,9 @@ struct Taking {
     private let others: Set<String>
     private let now: Moment
     private let caution: Caution
+    /// Items whose claim the database refused: they fail.
+    private let refused: [Int64: Failure]
+    private var failed: [RefusedItem] = []
     private var hasSuspects: Bool
     private var moves: JobCounterBatch
     private let update: RowStatement
@@ -19,12 +22,14 @@ struct Taking {
     private let statements: RowStatements
 
     init(
-        lease: Int64, others: Set<String>, now: Moment, caution: Caution, in db: Database,
+        lease: Int64, others: Set<String>, now: Moment, caution: Caution, refused: [Int64: Failure],
+        in db: Database,
     ) throws {
         self.lease = lease
         self.others = others
         self.now = now
         self.caution = caution
+        self.refused = refused
         hasSuspects = caution.hasSuspects
         moves = try JobCounterBatch(in: db)
         statements = RowStatements(db)
@@ -100,17 +105,22 @@ struct Taking {
 
     private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Database) throws
     {
+        if let failure = refused[row.id] { return try fail(row, failure, of: job, in: db) }
         let own =
             row.hasOwn
             ? try statements("an item's own columns", OwnColumns.question).first(row.id, read: OwnColumns.init) : nil
         let url = own?.askedURL ?? row.url
         let key = URLText.cacheKey(url)
         try moves.announce(row.id, to: .active)
-        try update.run(lease, now.wall, row.id)
-        guard db.changesCount > 0 else { return }
+        try JobQueue.change(row.id, to: .active) { try update.run(lease, now.wall, row.id) }
+        guard db.changesCount > 0 else {
+            throw JobQueue.refusal(of: row.id, to: .active, "a trigger ignores it")
+        }
         guard others.isEmpty || !others.contains(rule == nil ? key : JobQueue.key(of: url, by: rule)) else {
             try moves.announce(row.id, to: .delayed)
-            try JobQueue.leave(row.id, until: now.steady + JobQueue.othersDelay, in: db)
+            try JobQueue.change(row.id, to: .delayed) {
+                try JobQueue.leave(row.id, until: now.steady + JobQueue.othersDelay, in: db)
+            }
             moves.count(job.id, from: .queued, to: .delayed)
             return
         }
@@ -124,6 +134,22 @@ struct Taking {
                 own: own))
     }
 
+    private mutating func fail(_ row: QueuedRow, _ failure: Failure, of job: JobDefinition, in db: Database) throws {
+        try moves.announce(row.id, to: .failed)
+        try JobQueue.change(row.id, to: .failed) {
+            try db.run(
+                """
+                UPDATE items SET state = 'failed', run_at = NULL, class = ?, message = ?, finished_at = ?
+                WHERE id = ? AND state = 'queued'
+                """, [failure.failureClass.rawValue, failure.message, now.wall.milliseconds, row.id])
+        }
+        guard db.changesCount > 0 else {
+            throw JobQueue.refusal(of: row.id, to: .failed, "a trigger ignores it")
+        }
+        moves.count(job.id, from: .queued, to: .failed)
+        failed.append(RefusedItem(item: row.id, job: job.id, failure: failure))
+    }
+
     /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes
     /// themselves.
     func claim(_ jobs: [JobID: JobDefinition], in db: Database) throws -> Claim {
@@ -131,7 +157,7 @@ struct Taking {
         if items.isEmpty {
             try db.run("DELETE FROM leases WHERE id = ?", [lease])
         }
-        return Claim(items: items, jobs: jobs)
+        return Claim(items: items, jobs: jobs, refused: failed)
     }
 }
 

@@ -128,14 +128,17 @@ final class ClaimLoop: Sendable {
             claim = try await store.queue.claimSuspects(deaths: deaths, worker: options.worker, order: options.order)
             guard !claim.items.isEmpty else {
                 admission.foundSuspects(nil)
-                return 0
+                break
             }
             admission.suspectsBegan()
             logger.warning(
                 "\(claim.items.count) items run apart from others, since \(deaths) workers died while processing them.")
         }
+        for refused in claim.refused {
+            statistics.noteRefused(refused.item, of: refused.job, refused.failure, logger)
+        }
         try await start(claim)
-        return claim.items.count
+        return claim.items.count + claim.refused.count
     }
 
     private func start(_ claim: Claim) async throws(JobsError) {

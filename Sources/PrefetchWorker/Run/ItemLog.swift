@@ -8,6 +8,18 @@ extension RunStatistics {
         count(ending, measure)
         logger.note(ending, of: item, measure)
     }
+
+    /// Counts an item that failed at its claim, and writes its line of the log.
+    func noteRefused(_ item: Int64, of job: JobID, _ failure: Failure, _ logger: Logger) {
+        saw(jobs: [job])
+        count(.failed(failure))
+        logger.info(
+            "Item failed.",
+            metadata: [
+                "job": "\(job)", "item": "\(item)", "class": "\(failure.failureClass.rawValue)",
+                "reason": "\(failure.message)",
+            ])
+    }
 }
 
 /// A log line for each item that ends: at the level info for a failure and a later try, at debug for a picture.

@@ -179,6 +179,10 @@ final class Publisher: Sendable {
             }
             counted.merge(finished.counted) { $1 }
             for index in rest where finished.fencedOut.contains(group[index].item.id) { endings[index] = nil }
+            for index in rest {
+                guard let failure = finished.refused[group[index].item.id], endings[index] != nil else { continue }
+                endings[index] = .failed(failure)
+            }
             rest = rest.filter { finished.doubtful.contains(group[$0].item.id) }
             for index in rest {
                 guard case .done(let completion)? = endings[index] else { continue }
