@@ -1,4 +1,5 @@
 public import Core
+
 /// A job's number, `jobs.id`.
 public typealias JobID = Int64
 

@@ -33,8 +33,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
 
     public let code: Code
     public let message: String
-    /// The item whose change the database refused, if the error is about one.
-    var item: Int64?
+    /// The change of an item that the database refused; nil for other errors.
+    var refused: Refusals.Change?
 
     /// Whether the same call may succeed later: the disk or another program caused the error, and the database is
     /// intact.

@@ -22,7 +22,7 @@ extension JobQueue {
     ) async throws(JobsError) -> FinishedGroup {
         guard !group.isEmpty else { return FinishedGroup() }
         let reading = gate.reading
-        let (finished, refused) = try await writeSparingOthers { db, refused in
+        let (finished, refused) = try await writeSparingOthers { db, refusals in
             var finished = FinishedGroup()
             let now = try reading.moment(in: db)
             let statements = RowStatements(db)
@@ -31,8 +31,11 @@ extension JobQueue {
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
             let isNotingURLs = try db.exists("SELECT 1 FROM done_urls")
-            for (item, made) in group {
-                let ending = refused[item.id].map(ItemEnding.failed) ?? made
+            for (item, ending) in group {
+                if let failure = refusals.failures[item.id], try Self.isOurs(item, in: db) {
+                    try Self.fail(refused: item.id, failure, now: now.wall, in: db)
+                    continue
+                }
                 if case .done(let completion) = ending, try !record.hasFiles(of: completion) {
                     finished.doubtful.insert(item.id)
                     continue
@@ -43,7 +46,7 @@ extension JobQueue {
                 }
                 guard isEnded else {
                     if try Self.isOurs(item, in: db) {
-                        throw Self.refusal(of: item.id, to: ending.state, "a trigger ignores it")
+                        throw Self.refusal(.item(item.id), to: ending.state, Self.ignored)
                     }
                     finished.fencedOut.insert(item.id)
                     continue
@@ -65,8 +68,10 @@ extension JobQueue {
                     }
                 }
                 if case .done(let completion) = ending {
-                    try record.add(completion, of: item)
-                    if isNotingURLs { try Self.noteURL(of: item, in: statements) }
+                    try Self.change(item.id, to: .done) {
+                        try record.add(completion, of: item)
+                        if isNotingURLs { try Self.noteURL(of: item, in: statements) }
+                    }
                 }
             }
             try HostBook.count(failures, now: now.wall, in: db)

@@ -22,14 +22,14 @@ public struct JobQueue: Sendable {
         guard try await hasClaimable(order: order, above: above, sparing: sparing) else { return .nothing }
         let reading = gate.reading
         // Not synced: if a power failure undoes a claim, its items are still queued.
-        return try await writeSparingOthers(isDurable: false) { [leaseDuration = gate.leaseDuration] db, refused in
+        return try await writeSparingOthers(isDurable: false) { [leaseDuration = gate.leaseDuration] db, refusals in
             let queues = sparing.choose(from: try Self.claimable(order: order, above: above, eldest: eldest, in: db))
             guard !queues.isEmpty else { return .nothing }
             let now = try reading.moment(in: db)
             let lease = try Self.newLease(of: worker, now: now, lasts: leaseDuration, isAlone: false, in: db)
             var taking = try Taking(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now,
-                caution: caution ?? .none, refused: refused, in: db)
+                caution: caution ?? .none, refusals: refusals, in: db)
             var used: [JobID: JobDefinition] = [:]
             for queue in queues where taking.items.count < limit && !taking.isAtItsLimit {
                 let before = taking.items.count

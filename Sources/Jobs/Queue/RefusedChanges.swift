@@ -1,53 +1,118 @@
 internal import Core
 internal import GRDB
 
-// A trigger that a user has added to `items` may refuse that an item changes. That ends this item, and no other.
+// An item whose change is refused fails, and no other item does.
 extension JobQueue {
-    /// Writes a transaction that changes items, and repeats it as long as the database refuses the change of one more
-    /// item. A refused statement may have rolled back the whole transaction, so nothing less than that is repeated.
-    ///
-    /// - Parameter body: gets the items that were refused so far, and fails them.
-    /// - Throws: the error of an item that can't be failed either.
+    /// Writes a transaction that changes items, and repeats it as long as the database refuses another change in it. A
+    /// refused statement may have rolled back the whole transaction, so nothing less than that is repeated.
     func writeSparingOthers<Result: Sendable>(
-        isDurable: Bool = true, _ body: @escaping @Sendable (Database, [Int64: Failure]) throws -> Result,
+        isDurable: Bool = true, _ body: @escaping @Sendable (Database, Refusals) throws -> Result,
     ) async throws(JobsError) -> (result: Result, refused: [Int64: Failure]) {
-        var refused: [Int64: Failure] = [:]
+        var refusals = Refusals.none
         while true {
             do {
-                let result = try await gate.write(isDurable: isDurable) { [refused] db in try body(db, refused) }
-                return (result, refused)
+                let result = try await gate.write(isDurable: isDurable) { [refusals] db in try body(db, refusals) }
+                return (result, refusals.failures)
             } catch {
-                guard let item = error.item, refused[item] == nil else { throw error }
-                refused[item] = Failure(.refusedByDatabase, error.message)
+                guard let change = error.refused, refusals.note(change, error.message) else { throw error }
             }
         }
     }
 
     /// Changes an item's state.
     ///
-    /// - Throws: an error with the item, if the statement itself is refused; others as they are.
+    /// - Throws: an error with the item, if a statement is refused; others as they are.
     @discardableResult
     static func change<Result>(_ item: Int64, to state: ItemState, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as DatabaseError where refusals.contains(error.resultCode) {
-            throw refusal(of: item, to: state, error.message ?? "without a reason")
+            throw refusal(.item(item), to: state, error.message ?? "without a reason")
         }
     }
 
-    /// The error of an item whose change was refused.
-    static func refusal(of item: Int64, to state: ItemState, _ reason: String) -> JobsError {
+    /// The error of a change that was refused.
+    static func refusal(_ change: Refusals.Change, to state: ItemState, _ reason: String) -> JobsError {
+        let name = if case .item(let item) = change { "item \(item)" } else { "an item" }
         var error = JobsError(
             .refused,
-            "The database refuses that item \(item) becomes '\(state.rawValue)': \(reason). Look at the triggers on its "
-                + "table 'items' that aren't of this program.")
-        error.item = item
+            "The database refuses that \(name) becomes '\(state.rawValue)': \(reason). Look at the triggers that you added."
+        )
+        error.refused = change
         return error
     }
 
+    /// The reason if a trigger leaves out a row with `RAISE(IGNORE)`.
+    static let ignored = "a trigger ignores it"
+
     /// What a trigger may fail with by its own fault: a broken constraint or `RAISE`, a function that refuses its
     /// arguments, a table that is missing, a value that is too large.
-    private static let refusals: [ResultCode] = [
-        .SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_MISMATCH, .SQLITE_TOOBIG,
-    ]
+    private static let refusals: [ResultCode] = [.SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_MISMATCH, .SQLITE_TOOBIG]
+
+    /// Fails an open item without triggers, so that none refuses it, and counts and logs it as they would.
+    static func fail(refused item: Int64, _ failure: Failure, now: WallTime, in db: Database) throws {
+        guard
+            let row = try db.row(
+                """
+                SELECT job, state, cached, blacklisted FROM items
+                WHERE id = ? AND (state = 'queued' OR state = 'active' OR state = 'delayed')
+                """, [item])
+        else { return }
+        try TriggerSwitch.withTriggers(false, db) {
+            _ = try db.run(
+                """
+                UPDATE items SET state = 'failed', lease = NULL, run_at = NULL, waits_for = NULL, class = ?,
+                    http_status = NULL, message = ?, blacklisted = 0, finished_at = ? WHERE id = ?
+                """, [failure.failureClass.rawValue, failure.message, now.milliseconds, item])
+        }
+        try db.run(
+            "INSERT INTO uncounted_moves VALUES (?, ?, ?, ?, ?, 'failed', 0, 0, NULL, ?)",
+            [
+                item, row["job"] as Int64, row["state"] as String, row["cached"] as Bool, row["blacklisted"] as Bool,
+                failure.failureClass.rawValue,
+            ])
+    }
+
+    /// Queues active or delayed items again: in one statement, or one by one if some were refused, which fail.
+    ///
+    /// - Parameters:
+    ///   - condition: which items, for a `WHERE`; it may end with an order and a limit.
+    ///   - deaths: the new value of `deaths`, in SQL; nil to leave it.
+    /// - Returns: the number of items that were queued or failed.
+    static func queueAgain(
+        _ condition: String, _ values: StatementArguments, deaths: String? = nil, _ refusals: Refusals,
+        now: WallTime, in db: Database,
+    ) throws -> Int {
+        let ids = try db.integers("SELECT id FROM items WHERE \(condition)", values)
+        guard !ids.isEmpty else { return 0 }
+        let update = """
+            UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL\(deaths.map { ", deaths = \($0)" } ?? "")
+            WHERE (state = 'active' OR state = 'delayed')
+            """
+        guard refusals.isOneByOne else {
+            do {
+                let all = "[" + ids.map(String.init).joined(separator: ",") + "]"
+                if try db.run("\(update) AND id IN (SELECT value FROM json_each(?))", [all]) == ids.count {
+                    return ids.count
+                }
+            } catch let error as DatabaseError where Self.refusals.contains(error.resultCode) {
+                throw refusal(.ofSome, to: .queued, error.message ?? "without a reason")
+            }
+            // Some were ignored, or a trigger has moved or removed them.
+            throw refusal(.ofSome, to: .queued, ignored)
+        }
+        for id in ids {
+            if let failure = refusals.failures[id] {
+                try fail(refused: id, failure, now: now, in: db)
+                continue
+            }
+            let isQueued = try change(id, to: .queued) { try db.run("\(update) AND id = ?", [id]) > 0 }
+            if !isQueued,
+                try db.exists("SELECT 1 FROM items WHERE id = ? AND (state = 'active' OR state = 'delayed')", [id])
+            {
+                throw refusal(.item(id), to: .queued, ignored)
+            }
+        }
+        return ids.count
+    }
 }

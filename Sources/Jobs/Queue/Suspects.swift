@@ -26,7 +26,7 @@ extension JobQueue {
         deaths: Int, worker: Int64, order: ExecutionOrder = .fifo,
     ) async throws(JobsError) -> Claim {
         let reading = gate.reading
-        return try await writeSparingOthers { [leaseDuration = gate.leaseDuration] db, refused in
+        return try await writeSparingOthers { [leaseDuration = gate.leaseDuration] db, refusals in
             let rows = try db.rows(
                 """
                 SELECT job, id FROM items INDEXED BY items_suspect
@@ -43,7 +43,7 @@ extension JobQueue {
                 of: worker, now: now, lasts: leaseDuration, isAlone: deaths >= Suspicion.alone, in: db)
             var taking = try Taking(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, caution: .none,
-                refused: refused, in: db)
+                refusals: refusals, in: db)
             var used: [JobID: JobDefinition] = [:]
             for (job, items) in ids.sorted(by: { $0.key < $1.key }) {
                 guard let definition = try Self.definition(of: job, order: order, in: db) else { continue }
@@ -58,7 +58,7 @@ extension JobQueue {
     ///
     /// - Returns: the number of items that were queued or ended.
     static func takeBack(
-        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID],
+        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID], _ refusals: Refusals,
         in db: Database,
     ) throws -> Int {
         var count = 0
@@ -66,18 +66,23 @@ extension JobQueue {
             let rows = try db.rows(
                 "SELECT id, job, \(ItemSchema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
                 [lease.id, Suspicion.guilty - 1])
-            for row in rows { try end(guilty: row["id"], url: row["url"], now: now, in: db) }
+            for row in rows {
+                let item: Int64 = row["id"]
+                if let failure = refusals.failures[item] {
+                    try fail(refused: item, failure, now: now.wall, in: db)
+                } else {
+                    try change(item, to: .failed) { try end(guilty: item, url: row["url"], now: now, in: db) }
+                }
+            }
             guilty += rows.map { $0["job"] }
             count += rows.count
         }
         // Deaths beside other items do not prove the guilt of a single item.
         let most = lease.isAlone ? Suspicion.guilty : Suspicion.alone
-        try db.run(
-            """
-            UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, deaths = min(max(deaths, 0) + 1, ?)
-            WHERE state = 'active' AND lease = ?
-            """, [most, lease.id])
-        return count + db.changesCount
+        return try count
+            + queueAgain(
+                "state = 'active' AND lease = ?", [lease.id], deaths: "min(max(deaths, 0) + 1, \(most))", refusals,
+                now: now.wall, in: db)
     }
 
     private static func end(

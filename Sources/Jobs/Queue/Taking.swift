@@ -12,8 +12,7 @@ struct Taking {
     private let others: Set<String>
     private let now: Moment
     private let caution: Caution
-    /// Items whose claim the database refused: they fail.
-    private let refused: [Int64: Failure]
+    private let refusals: Refusals
     private var failed: [RefusedItem] = []
     private var hasSuspects: Bool
     private var moves: JobCounterBatch
@@ -22,14 +21,14 @@ struct Taking {
     private let statements: RowStatements
 
     init(
-        lease: Int64, others: Set<String>, now: Moment, caution: Caution, refused: [Int64: Failure],
+        lease: Int64, others: Set<String>, now: Moment, caution: Caution, refusals: Refusals,
         in db: Database,
     ) throws {
         self.lease = lease
         self.others = others
         self.now = now
         self.caution = caution
-        self.refused = refused
+        self.refusals = refusals
         hasSuspects = caution.hasSuspects
         moves = try JobCounterBatch(in: db)
         statements = RowStatements(db)
@@ -105,7 +104,11 @@ struct Taking {
 
     private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Database) throws
     {
-        if let failure = refused[row.id] { return try fail(row, failure, of: job, in: db) }
+        if let failure = refusals.failures[row.id] {
+            try JobQueue.fail(refused: row.id, failure, now: now.wall, in: db)
+            failed.append(RefusedItem(item: row.id, job: job.id, failure: failure))
+            return
+        }
         let own =
             row.hasOwn
             ? try statements("an item's own columns", OwnColumns.question).first(row.id, read: OwnColumns.init) : nil
@@ -114,7 +117,7 @@ struct Taking {
         try moves.announce(row.id, to: .active)
         try JobQueue.change(row.id, to: .active) { try update.run(lease, now.wall, row.id) }
         guard db.changesCount > 0 else {
-            throw JobQueue.refusal(of: row.id, to: .active, "a trigger ignores it")
+            throw JobQueue.refusal(.item(row.id), to: .active, JobQueue.ignored)
         }
         guard others.isEmpty || !others.contains(rule == nil ? key : JobQueue.key(of: url, by: rule)) else {
             try moves.announce(row.id, to: .delayed)
@@ -132,22 +135,6 @@ struct Taking {
                 deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: statements) : nil,
                 blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now, in: db) : nil,
                 own: own))
-    }
-
-    private mutating func fail(_ row: QueuedRow, _ failure: Failure, of job: JobDefinition, in db: Database) throws {
-        try moves.announce(row.id, to: .failed)
-        try JobQueue.change(row.id, to: .failed) {
-            try db.run(
-                """
-                UPDATE items SET state = 'failed', run_at = NULL, class = ?, message = ?, finished_at = ?
-                WHERE id = ? AND state = 'queued'
-                """, [failure.failureClass.rawValue, failure.message, now.wall.milliseconds, row.id])
-        }
-        guard db.changesCount > 0 else {
-            throw JobQueue.refusal(of: row.id, to: .failed, "a trigger ignores it")
-        }
-        moves.count(job.id, from: .queued, to: .failed)
-        failed.append(RefusedItem(item: row.id, job: job.id, failure: failure))
     }
 
     /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes

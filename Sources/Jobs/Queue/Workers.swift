@@ -35,8 +35,9 @@ extension JobQueue {
 
     /// Removes a worker, and queues its active items again.
     public func unregister(worker: Int64) async throws(JobsError) {
-        try await gate.write { [lockFile = gate.lockFile] db in
-            _ = try Self.takeBack(fromWorker: worker, in: db)
+        let now = gate.now()
+        _ = try await writeSparingOthers { [lockFile = gate.lockFile] db, refusals in
+            _ = try Self.takeBack(fromWorker: worker, refusals, now: now, in: db)
             lockFile.letGo(worker: worker)
         }
     }
@@ -84,7 +85,8 @@ extension JobQueue {
         }
         let dead = others.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
-        let (count, guilty) = try await gate.write { [lockFile = gate.lockFile] db -> (Int, [JobID]) in
+        let ((count, guilty), _) = try await writeSparingOthers {
+            [lockFile = gate.lockFile] db, refusals -> (Int, [JobID]) in
             let now = try reading.moment(in: db)
             // A job that breaks the table's checks would make this transaction fail for the items of all jobs.
             try JobControl.mendImpossible(in: db)
@@ -93,11 +95,12 @@ extension JobQueue {
             // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot
             // belong to a new one.
             for worker in dead where !lockFile.isAlive(worker: worker) {
-                count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
+                count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
-            for worker in expired { count += try Self.takeBack(fromWorker: worker, in: db) }
-            count += try db.run(
-                "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE \(Self.isStranded)")
+            for worker in expired {
+                count += try Self.takeBack(fromWorker: worker, refusals, now: now.wall, in: db)
+            }
+            count += try Self.queueAgain(Self.isStranded, [], refusals, now: now.wall, in: db)
             return (count, guilty)
         }
         guilty.forEach(onGuilty)
@@ -114,20 +117,24 @@ extension JobQueue {
     }
 
     private static func takeBack(
-        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], in db: Database,
+        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], _ refusals: Refusals, in db: Database,
     ) throws -> Int {
         var count = 0
         let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
         for row in leases {
-            count += try takeBack(ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, in: db)
+            count += try takeBack(ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, refusals, in: db)
         }
         try forget(worker: worker, in: db)
         return count
     }
 
-    private static func takeBack(fromWorker worker: Int64, in db: Database) throws -> Int {
+    private static func takeBack(
+        fromWorker worker: Int64, _ refusals: Refusals, now: WallTime, in db: Database,
+    ) throws -> Int {
         let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
-        let count = try leases.reduce(0) { try $0 + release(lease: $1, in: db) }
+        let count = try leases.reduce(0) {
+            try $0 + queueAgain("state = 'active' AND lease = ?", [$1], refusals, now: now, in: db)
+        }
         try forget(worker: worker, in: db)
         return count
     }
@@ -139,17 +146,12 @@ extension JobQueue {
         try db.run("DELETE FROM workers WHERE id = ?", [worker])
     }
 
-    private static func release(lease: Int64, in db: Database) throws -> Int {
-        return try db.run(
-            "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE state = 'active' AND lease = ?",
-            [lease])
-    }
-
     /// Queues all active items of a worker that holds none: a shell may have moved them to its lease.
     ///
     /// - Parameter age: the minimum age of the lease in milliseconds, since the worker may have just claimed the items.
     public func release(notHeldBy worker: Int64, leasedFor age: Int64) async throws(JobsError) -> Int {
-        let before = gate.now() - age
+        let now = gate.now()
+        let before = now - age
         let condition = """
             state = 'active' AND lease IN (SELECT id FROM leases WHERE worker = ? AND claimed_at < ?)
             """
@@ -158,11 +160,9 @@ extension JobQueue {
                 try db.exists("SELECT 1 FROM items WHERE \(condition)", [worker, before.milliseconds])
             })
         else { return 0 }
-        return try await gate.write { db in
-            try db.run(
-                "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE \(condition)",
-                [worker, before.milliseconds])
-        }
+        return try await writeSparingOthers { db, refusals in
+            try Self.queueAgain(condition, [worker, before.milliseconds], refusals, now: now, in: db)
+        }.result
     }
 
     /// Live workers, for reports.
@@ -193,21 +193,18 @@ extension JobQueue {
             )
         }
         guard isDue else { return 0 }
-        return try await gate.write { db in
-            var count = 0
+        return try await writeSparingOthers { db, refusals in
             // A shell can remove the time if it has switched the table's checks off.
             let conditions = [
                 ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay), ("run_at IS NULL", now),
             ]
-            for (condition, time) in conditions {
-                count += try db.run(
-                    """
-                    UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
-                        (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?2)
-                    """, [time.milliseconds, limit])
+            return try conditions.reduce(0) { count, due in
+                try count
+                    + Self.queueAgain(
+                        "state = 'delayed' AND \(due.0) ORDER BY run_at LIMIT ?2", [due.1.milliseconds, limit],
+                        refusals, now: reading.wall, in: db)
             }
-            return count
-        }
+        }.result
     }
 
     /// Queues early the items that wait for hosts that were given up.
@@ -220,31 +217,26 @@ extension JobQueue {
             }
         }
         guard !waiting.isEmpty else { return 0 }
-        return try await gate.write { db in
+        let now = gate.now()
+        return try await writeSparingOthers { db, refusals in
             var count = 0
-            let promote = try db.cachedStatement(
-                sql: """
-                    UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
-                        (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?)
-                    """)
             for host in waiting where count < limit {
-                try promote.execute(arguments: [host, limit - count])
-                count += db.changesCount
+                count += try Self.queueAgain(
+                    "state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?", [host, limit - count], refusals,
+                    now: now, in: db)
             }
             return count
-        }
+        }.result
     }
 
     /// Queues early the items that only waited for a free slot of a host, the oldest first.
     public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
-        try await gate.write { db in
-            return try db.run(
-                """
-                UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
-                    (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? AND class IS NULL
-                        ORDER BY id LIMIT ?)
-                """, [host, limit])
-        }
+        let now = gate.now()
+        return try await writeSparingOthers { db, refusals in
+            try Self.queueAgain(
+                "state = 'delayed' AND waits_for = ? AND class IS NULL ORDER BY id LIMIT ?", [host, limit], refusals,
+                now: now, in: db)
+        }.result
     }
 
     /// The items among these that this lease no longer holds: they were cancelled, deleted or reclaimed. Their work can
