@@ -34,7 +34,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     public let message: String
     /// The change of an item that the database refused; nil for other errors.
-    var refused: Refusals.Change?
+    var refused: ItemRefusals.Change?
 
     /// Whether the same call may succeed later: the disk or another program caused the error, and the database is
     /// intact.

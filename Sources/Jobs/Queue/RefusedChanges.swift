@@ -6,9 +6,9 @@ extension JobQueue {
     /// Writes a transaction that changes items, and repeats it as long as the database refuses another change in it. A
     /// refused statement may have rolled back the whole transaction, so nothing less than that is repeated.
     func writeSparingOthers<Result: Sendable>(
-        isDurable: Bool = true, _ body: @escaping @Sendable (Database, Refusals) throws -> Result,
+        isDurable: Bool = true, _ body: @escaping @Sendable (Database, ItemRefusals) throws -> Result,
     ) async throws(JobsError) -> (result: Result, refused: [Int64: Failure]) {
-        var refusals = Refusals.none
+        var refusals = ItemRefusals.none
         while true {
             do {
                 let result = try await gate.write(isDurable: isDurable) { [refusals] db in try body(db, refusals) }
@@ -32,7 +32,7 @@ extension JobQueue {
     }
 
     /// The error of a change that was refused.
-    static func refusal(_ change: Refusals.Change, to state: ItemState, _ reason: String) -> JobsError {
+    static func refusal(_ change: ItemRefusals.Change, to state: ItemState, _ reason: String) -> JobsError {
         let name = if case .item(let item) = change { "item \(item)" } else { "an item" }
         var error = JobsError(
             .refused,
@@ -80,7 +80,7 @@ extension JobQueue {
     ///   - deaths: the new value of `deaths`, in SQL; nil to leave it.
     /// - Returns: the number of items that were queued or failed.
     static func queueAgain(
-        _ condition: String, _ values: StatementArguments, deaths: String? = nil, _ refusals: Refusals,
+        _ condition: String, _ values: StatementArguments, deaths: String? = nil, _ refusals: ItemRefusals,
         now: WallTime, in db: Database,
     ) throws -> Int {
         let ids = try db.integers("SELECT id FROM items WHERE \(condition)", values)

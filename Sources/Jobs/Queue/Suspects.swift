@@ -58,7 +58,7 @@ extension JobQueue {
     ///
     /// - Returns: the number of items that were queued or ended.
     static func takeBack(
-        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID], _ refusals: Refusals,
+        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID], _ refusals: ItemRefusals,
         in db: Database,
     ) throws -> Int {
         var count = 0

@@ -12,7 +12,7 @@ struct Taking {
     private let others: Set<String>
     private let now: Moment
     private let caution: Caution
-    private let refusals: Refusals
+    private let refusals: ItemRefusals
     private var failed: [RefusedItem] = []
     private var hasSuspects: Bool
     private var moves: JobCounterBatch
@@ -21,7 +21,7 @@ struct Taking {
     private let statements: RowStatements
 
     init(
-        lease: Int64, others: Set<String>, now: Moment, caution: Caution, refusals: Refusals,
+        lease: Int64, others: Set<String>, now: Moment, caution: Caution, refusals: ItemRefusals,
         in db: Database,
     ) throws {
         self.lease = lease

@@ -117,7 +117,7 @@ extension JobQueue {
     }
 
     private static func takeBack(
-        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], _ refusals: Refusals, in db: Database,
+        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], _ refusals: ItemRefusals, in db: Database,
     ) throws -> Int {
         var count = 0
         let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
@@ -129,7 +129,7 @@ extension JobQueue {
     }
 
     private static func takeBack(
-        fromWorker worker: Int64, _ refusals: Refusals, now: WallTime, in db: Database,
+        fromWorker worker: Int64, _ refusals: ItemRefusals, now: WallTime, in db: Database,
     ) throws -> Int {
         let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
         let count = try leases.reduce(0) {

@@ -1,7 +1,7 @@
 internal import Core
 
 /// What the database has refused of a transaction so far, such as by a trigger that a user has added to `items`.
-struct Refusals: Sendable {
+struct ItemRefusals: Sendable {
     /// A refused change.
     enum Change: Sendable {
         case item(Int64)
@@ -14,7 +14,7 @@ struct Refusals: Sendable {
     /// Whether items have to be changed one by one, so that it shows which of them are refused.
     private(set) var isOneByOne = false
 
-    static let none = Refusals()
+    static let none = ItemRefusals()
 
     /// - Returns: false if the change was refused before.
     mutating func note(_ change: Change, _ message: String) -> Bool {
