@@ -14,13 +14,13 @@ per_second() {
     pid=$!
     sleep 4
     if [ "$1" = watched ]; then
-        # What the page of all jobs asks for: the stream, and the charts every ten seconds.
+        # What the page of all jobs asks for: the stream, and the charts every five seconds.
         (
             curl --silent --no-buffer "http://127.0.0.1:$port/api/stream" >"$state/stream" &
             trap 'kill $!; exit' TERM
             while true; do
                 curl --silent --output /dev/null "http://127.0.0.1:$port/api/charts"
-                sleep 10 &
+                sleep 5 &
                 wait $!
             done
         ) &

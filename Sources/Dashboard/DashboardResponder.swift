@@ -149,8 +149,7 @@ struct DashboardResponder: HTTPResponder {
             switch error {
             case let error as Refusal: error
             case let error as JobsError: Refusal(error)
-            // A request may be wrong in many ways; the description of the error says how.
-            default: Refusal(.badRequest, "\(error)")
+            default: Refusal(.badRequest, "The request can't be read. Load the page again, and repeat what you did.")
             }
         // Best effort: a text can always be written as JSON.
         return (try? .json(["error": refusal.message], status: refusal.status)) ?? Response(status: refusal.status)

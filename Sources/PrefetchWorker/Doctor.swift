@@ -102,7 +102,9 @@ public struct Doctor: Sendable {
 
     private func examineDatabase() async -> Finding {
         do {
-            let store = try JobStore.reading(path: database)
+            // Reading would make the lock file that a copied database lacks.
+            let hasLock = access(database + ".lock", F_OK) == 0
+            let store = try hasLock ? JobStore.reading(path: database) : JobStore(readOnly: database)
             let (version, complaints) = try await store.maintenance.integrity()
             let workers = try await store.queue.workers()
             let failedSyncs = try await store.cache.totals().failedSyncs

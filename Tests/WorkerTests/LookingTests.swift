@@ -198,6 +198,16 @@ import Testing
         }
     }
 
+    @Test func doctorMakesNoLockBesideACopiedDatabase() async throws {
+        try await withOneGoodAndOneMissing { w in
+            let copy = w.place("copy/worker.db")
+            try await w.run(["-c", "mkdir '\(w.place("copy"))' && cp '\(w.database)' '\(copy)'"], program: "/bin/sh")
+            let found = try await w.run("doctor", "--db", copy, expecting: nil).output
+            #expect(found.contains("\(copy), SQLite"), "\(found)")
+            #expect(try await w.run("-A", w.place("copy"), program: "/bin/ls").output == "worker.db\n")
+        }
+    }
+
     @Test func explainNamesTheSettingOfABlacklistEntry() async throws {
         try await withWorker { w in
             try await w.enqueue("http://169.254.169.254/a.png")

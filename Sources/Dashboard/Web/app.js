@@ -180,8 +180,12 @@ async function begin() {
     location.reload();
   };
   document.getElementById("suspend").onclick = async () => {
-    if (app.state?.suspended_since) { await act("/api/resume-all"); return; }
     const jobs = (app.state?.jobs ?? []).filter((job) => ["queued", "running"].includes(job.state)).length;
+    if (app.state?.suspended_since) {
+      const goes = await confirmed("Go on with all jobs?", `Workers go on with ${jobs} unfinished jobs. Jobs that are paused by themselves stay paused.`, "Go on with all");
+      if (goes) await act("/api/resume-all");
+      return;
+    }
     const yes = await confirmed("Pause all jobs?", `Workers claim nothing more of ${jobs} unfinished jobs and of new ones, until you go on. Downloads that have begun are finished.`, "Pause all");
     if (yes) await act("/api/pause-all");
   };

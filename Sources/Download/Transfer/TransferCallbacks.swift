@@ -146,10 +146,20 @@ extension Transfer {
         let range = headers.contentRange.flatMap(ContentRange.init)
         assembly = range.flatMap { Assembly($0, after: resume, length: headers.contentLength) }
         guard assembly != nil, headers.etag == resume.etag, headers.contentEncoding == nil else {
-            cut(Failure(.truncated, "\(hop.host) sent a different part of the body than was requested."))
+            cut(notResumed("\(hop.host) sent a different part of the body than was requested."))
             return nil
         }
         return (resume.writer, ())
+    }
+}
+
+extension Transfer {
+    /// The failure of a try that should have continued a body. The connection of the try before it broke, so the URL
+    /// isn't listed.
+    func notResumed(_ message: String, _ response: DownloadResponse? = nil) -> Failure {
+        var failure = Failure(.truncated, message, response: response)
+        failure.isListed = false
+        return failure
     }
 }
 

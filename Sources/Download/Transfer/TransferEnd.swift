@@ -45,8 +45,7 @@ extension Transfer {
     private func status() -> End {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
         if status == 416, isResuming {
-            let message = "\(hop.host) no longer has that part of the body."
-            return .outcome(.failed(Failure(.truncated, message, response: response())))
+            return .outcome(.failed(notResumed("\(hop.host) no longer has that part of the body.", response())))
         }
         if status == 304, queued.request.hasValidators {
             if isOptedOut { return .outcome(.failed(with(response: optOut))) }

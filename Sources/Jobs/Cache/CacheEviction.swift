@@ -138,6 +138,17 @@ public struct CacheEviction: Sendable {
         }
     }
 
+    /// Whether there are dying blobs, or links of removed entries.
+    public func hasMarked() async throws(JobsError) -> Bool {
+        try await gate.read { db in
+            try db.exists(
+                """
+                SELECT 1 WHERE EXISTS (SELECT 1 FROM blobs WHERE dying <> 0 AND dying < ?)
+                    OR EXISTS (SELECT 1 FROM removed_links)
+                """, [Self.stuck])
+        }
+    }
+
     /// Some dying blobs, as many as one slice takes.
     ///
     /// - Returns: their hashes, and whether there are more.

@@ -87,6 +87,7 @@ struct CacheMaintenance: Sendable {
             clock = await keepClock(clock)
             await trim()
             await trimFolder()
+            await removeDeleted()
             if monotonicMilliseconds() >= nextTrim {
                 await giveBackMemory()
                 nextTrim = monotonicMilliseconds() + Self.trimEvery
@@ -153,6 +154,14 @@ struct CacheMaintenance: Sendable {
             try await collector.trimFolder(keepingFree: collector.policy.minimumFree)
         } catch {
             logger.warning("The folder in front of the bucket can't be trimmed.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func removeDeleted() async {
+        do {
+            try await collector.removeDeleted()
+        } catch {
+            logger.warning("The files of deleted entries can't be removed.", metadata: ["error": "\(error)"])
         }
     }
 

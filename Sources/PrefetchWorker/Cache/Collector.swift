@@ -114,6 +114,13 @@ public struct Collector: Sendable {
         return (count, report)
     }
 
+    /// Removes the links and files of entries that another program has deleted from the index.
+    func removeDeleted() async throws {
+        guard try await store.eviction.hasMarked() else { return }
+        var report = Report()
+        try await removeMarked(&report)
+    }
+
     private func held() async throws -> Int64 {
         let totals = try await store.cache.totals()
         return try await totals.bytes + totals.reservedBytes + quarantinedBytes()

@@ -23,8 +23,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     )
     @OptionGroup var common: CommonOptions
     @Flag(help: "Names and sizes only; nothing is read.") var quick = false
-    @Option(help: ArgumentHelp("Read this percentage of the blobs, at random.", valueName: "percent")) var sample:
-        Double?
+    @Option(
+        help: ArgumentHelp("Read this percentage of the blobs, at random.", valueName: "percent"),
+        transform: { try Self.percentage($0) })
+    var sample: Double?
     @Flag(help: "Read everything (the default).") var full = false
     @Option(Setting.bytes("rate", nil, "Bytes to read a second, at most.", standardText: "no limit")) var rate: Int64?
     @Flag(help: "Go on where the last verification was stopped.") var resume = false
@@ -35,10 +37,15 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         guard (quick ? 1 : 0) + (sample == nil ? 0 : 1) + (full ? 1 : 0) < 2 else {
             throw ValidationError("--quick, --sample and --full exclude each other.")
         }
-        if let sample, !(sample > 0 && sample <= 100) {
-            throw ValidationError(
-                "--sample takes a number above 0 and up to 100; --quick looks at names and sizes alone.")
+    }
+
+    private static func percentage(_ text: String) throws -> Double {
+        guard let number = Double(text), number > 0, number <= 100 else {
+            throw SettingsError(
+                "--sample takes a number above 0 and up to 100, not '\(text.prefix(40))'; --quick looks at names and sizes alone."
+            )
         }
+        return number
     }
 
     func run() async throws {

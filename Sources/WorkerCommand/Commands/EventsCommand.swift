@@ -29,7 +29,16 @@ struct EventsCommand: AsyncParsableCommand {
     @Option(Setting.time("since", nil, "Only events newer than this, such as 90m, 12h or 7d."))
     var since: Int64?
 
-    @Option(help: ArgumentHelp("Only events after the event with this id.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp("Only events after the event with this id.", valueName: "id"),
+        transform: { text in
+            guard let number = Int64(text), number >= 0 else {
+                throw SettingsError(
+                    "--after takes the id of an event, 0 or above, not '\(text.prefix(40))'. List them with: worker events --no-follow"
+                )
+            }
+            return number
+        })
     var after: Int64?
 
     @Option(

@@ -33,7 +33,7 @@ struct ExportCommand: AsyncParsableCommand {
         separator: ", ")
 
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The job.") var job: Int64
+    @Argument(help: "The job.", transform: { try JobNumber.read($0) }) var job: Int64
     @Argument(help: "A new folder.") var folder: String
     @Option(help: ArgumentHelp("Only this variant, or original; repeatable.", valueName: "name"))
     var variant: [String] = []

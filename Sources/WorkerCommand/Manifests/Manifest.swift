@@ -59,7 +59,9 @@ struct Manifest {
 
     static func order(_ text: String) throws(SettingsError) -> ExecutionOrder {
         guard let order = ExecutionOrder(rawValue: text) else {
-            throw SettingsError("order must be fifo or lifo, not '\(text)'.")
+            throw SettingsError(
+                "order must be fifo or lifo, not '\(text.prefix(40))'."
+                    + NearestWord.question(text, among: ExecutionOrder.allCases.map(\.rawValue)))
         }
         return order
     }
@@ -105,7 +107,9 @@ struct ManifestSchedule {
 
     static func missed(_ text: String) throws(SettingsError) -> MissedRuns {
         guard let missed = MissedRuns(rawValue: text) else {
-            throw SettingsError("missed must be once or skip, not '\(text.prefix(40))'.")
+            throw SettingsError(
+                "missed must be once or skip, not '\(text.prefix(40))'."
+                    + NearestWord.question(text, among: ["once", "skip"]))
         }
         return missed
     }
