@@ -130,6 +130,9 @@ struct SalvageSource {
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+            // Checks the cells of each page as it is read, so that damage is an error before the page is used or changed:
+            // https://www.sqlite.org/security.html
+            try db.execute(sql: "PRAGMA cell_size_check = ON")
             if isLenient { try db.execute(sql: "PRAGMA writable_schema = ON") }
         }
         // Best effort: the caller reports the failure in its own words.
