@@ -149,6 +149,7 @@ struct DashboardResponder: HTTPResponder {
             switch error {
             case let error as Refusal: error
             case let error as JobsError: Refusal(error)
+            case let error as RequestMistake: Refusal(.badRequest, error.message)
             default: Refusal(.badRequest, "The request can't be read. Load the page again, and repeat what you did.")
             }
         // Best effort: a text can always be written as JSON.

@@ -15,10 +15,19 @@ public protocol DashboardHost: Sendable {
     func problem() async -> String?
     /// Adds a job.
     ///
-    /// - Throws: an error whose description says what is wrong with the request.
+    /// - Throws: ``RequestMistake``, or a `JobsError`.
     func enqueue(_ request: EnqueueRequest) async throws -> JobID
     /// Starts a run of a schedule, and returns its result as a sentence.
+    ///
+    /// - Throws: ``RequestMistake``, or a `JobsError`.
     func runSchedule(named name: String) async throws -> String
+}
+
+/// What is wrong with a request, and what would be right, as a sentence for the user.
+public struct RequestMistake: Error {
+    public let message: String
+
+    public init(_ message: String) { self.message = message }
 }
 
 /// A job from the dashboard's form.

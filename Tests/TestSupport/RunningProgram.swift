@@ -80,6 +80,11 @@ public enum ProcessTable {
         }
     }
 
+    /// The words of its command line; none when it has ended.
+    public static func words(of pid: pid_t) -> [String] {
+        text("/proc/\(pid)/cmdline").split(separator: "\0").map(String.init)
+    }
+
     /// Whether a process stands still after SIGSTOP, or has ended.
     public static func isStopped(_ pid: pid_t) -> Bool {
         guard let rest = text("/proc/\(pid)/stat").split(separator: ")").last else { return true }

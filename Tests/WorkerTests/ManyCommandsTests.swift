@@ -94,7 +94,7 @@ import Testing
             #expect(kills > 0)
             try await w.run("pause", "--all")
             // A list that was complete is not fetched: all jobs are paused.
-            _ = try w.start()
+            _ = try await w.startRegistered()
             try await w.eventually("the worker has removed the rest") {
                 try await w.value("SELECT count(*) FROM job_additions") == "0"
             }

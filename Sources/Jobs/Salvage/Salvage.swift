@@ -37,19 +37,22 @@ public struct Salvage {
 
     private let path: String
     private let now: WallTime
+    private let locksOld: Bool
     private var report = Report()
 
     /// - Parameters:
     ///   - mayBeMissing: whether to make a database from the files alone if there is none.
+    ///   - locksOld: whether to lock out programs that have the old database open, and to tell them at the end to open the
+    ///     new one. Without it the old file is only read.
     ///   - bind: returns the cache's name for the new database, or refuses the cache. Called once, before any file is
     ///     touched.
     ///   - files: returns every intact blob of the cache. Called once, after the queue was saved.
     public static func run(
-        database path: String, now: WallTime, mayBeMissing: Bool = false,
+        database path: String, now: WallTime, mayBeMissing: Bool = false, locksOld: Bool = true,
         bind: @escaping (Index) throws -> String? = { $0.cache },
         files: @escaping () throws -> [(hash: String, size: Int64)],
     ) throws(JobsError) -> Report {
-        var salvage = Salvage(path: try DatabaseFile(path: path).name, now: now)
+        var salvage = Salvage(path: try DatabaseFile(path: path).name, now: now, locksOld: locksOld)
         do {
             return try salvage.run(mayBeMissing, Cache(bind: bind, files: files))
         } catch {
@@ -57,9 +60,10 @@ public struct Salvage {
         }
     }
 
-    private init(path: String, now: WallTime) {
+    private init(path: String, now: WallTime, locksOld: Bool) {
         self.path = path
         self.now = now
+        self.locksOld = locksOld
     }
 
     /// The calls to the cache.
@@ -78,7 +82,7 @@ public struct Salvage {
             guard !lock.isAnyWorkerAlive else {
                 throw JobsError(.busy, "A worker is running on \(path). Stop all workers first.")
             }
-            var source = SalvageSource(path: path)
+            var source = SalvageSource(path: path, locks: locksOld)
             let draft = DatabaseFile.rebuildDraft(of: path)
             DatabaseFile.removeRebuildDraft(draft)
             do {

@@ -5,6 +5,9 @@ internal import Glibc
 /// be opened.
 struct SalvageSource {
     let path: String
+    /// Whether to lock out other programs, which changes the file: a lock needs the log, and at the end they are told to
+    /// open the new database.
+    private let locks: Bool
     /// A copy beside the old database; removed at the end.
     private let copy: String
     private(set) var database: DatabaseQueue?
@@ -12,8 +15,9 @@ struct SalvageSource {
     /// Whether other programs are locked out from writing until `finish()`.
     private(set) var isLocked = false
 
-    init(path: String) {
+    init(path: String, locks: Bool) {
         self.path = path
+        self.locks = locks
         copy = path + ".rebuilding-copy"
     }
 
@@ -28,7 +32,11 @@ struct SalvageSource {
             unreadable.append("\(path) is \(missing) bytes too short; the rows in the missing part are lost.")
             database = lenient(copy, isReadOnly: false)
         } else {
-            database = try locked() ?? unlocked()
+            database = try locks ? locked() ?? unlocked() : unlocked()
+        }
+        if !locks {
+            unreadable.append(
+                "Rows that other programs added to \(path) during the rebuild are not in the new database.")
         }
         if database == nil { unreadable.append("Nothing of \(path) can be read.") }
     }

@@ -16,14 +16,16 @@ public struct Rebuild: Sendable {
         self.now = now
     }
 
-    /// - Parameter adopts: also takes a cache of another database, and makes a database if there is none.
+    /// - Parameters:
+    ///   - adopts: whether to take a cache of another database, too, and to make a database if there is none.
+    ///   - locksOld: whether programs are locked out of the old database meanwhile; without it that file is only read.
     /// - Throws: `cannotOpen` for the cache of another database.
-    public func run(adopts: Bool = false) async throws -> Salvage.Report {
+    public func run(adopts: Bool = false, locksOld: Bool = true) async throws -> Salvage.Report {
         try await disk.run { [database, cache, now] in
             Result {
                 var name: String?
                 let report = try Salvage.run(
-                    database: database, now: now, mayBeMissing: adopts,
+                    database: database, now: now, mayBeMissing: adopts, locksOld: locksOld,
                     bind: { index in
                         name = try CacheOwnership.name(database, index, cache, adopts: adopts)
                         return name

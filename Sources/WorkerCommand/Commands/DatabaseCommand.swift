@@ -62,32 +62,46 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
     @Flag(help: "Use the cache although it belongs to another database, or to none.") var adopt = false
     @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
+    /// Given by this command to the process that it starts, which does the work.
+    @Flag(help: .hidden) var inThisProcess = false
+    /// In a second process, if the first one crashed.
+    @Flag(help: .hidden) var onlyReading = false
 
     func run() async throws {
         try await reportingErrors {
-            let settings = try common.settings()
+            let path = try common.databasePath(common.settings())
             let cache = try common.openCache()
-            let path = try common.databasePath(settings)
+            if inThisProcess {
+                RebuildProcess.endWithParent()
+                return try await rebuild(path, cache)
+            }
             let plan =
                 "A new database replaces \(path); it is built from the readable rows and the files in \(cache.name); "
                 + "the old one is kept under another name."
             guard try confirmation.allows(plan) else { return }
-            let report = try await Rebuild(database: common.databasePath(settings), cache: cache)
-                .run(adopts: adopt)
-            if json {
-                Terminal.print(try Output.json(report))
-            } else {
-                Terminal.print(
-                    "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
-                        + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
-                if report.kept != "" { Terminal.print("the broken database is \(report.kept)") }
-            }
-            guard !report.isComplete else { return }
-            for gap in report.unreadable { Terminal.error("worker: \(gap)") }
-            Terminal.error(
-                "worker: Not everything could be read. Restore a copy made by 'worker db backup', if there is one, or look "
-                    + "at 'worker status' and enqueue the missing URLs again; the damaged database is \(report.kept).")
-            throw ExitCode.inputOutput
+            let arguments = CommandLine.arguments.dropFirst() + ["--yes", "--in-this-process"]
+            let code = try await RebuildProcess.run(
+                [Array(arguments), arguments + ["--only-reading"]], database: path,
+                tell: { Terminal.error("worker: \($0)") })
+            guard code == 0 else { throw ExitCode(code) }
         }
+    }
+
+    private func rebuild(_ path: String, _ cache: ContentCache) async throws {
+        let report = try await Rebuild(database: path, cache: cache).run(adopts: adopt, locksOld: !onlyReading)
+        if json {
+            Terminal.print(try Output.json(report))
+        } else {
+            Terminal.print(
+                "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
+                    + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
+            if report.kept != "" { Terminal.print("the broken database is \(report.kept)") }
+        }
+        guard !report.isComplete else { return }
+        for gap in report.unreadable { Terminal.error("worker: \(gap)") }
+        Terminal.error(
+            "worker: Not everything could be read. Restore a copy made by 'worker db backup', if there is one, or look "
+                + "at 'worker status' and enqueue the missing URLs again; the damaged database is \(report.kept).")
+        throw ExitCode.inputOutput
     }
 }

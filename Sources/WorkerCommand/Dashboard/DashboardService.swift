@@ -27,6 +27,25 @@ struct DashboardService: DashboardHost {
     }
 
     func enqueue(_ request: EnqueueRequest) async throws -> JobID {
+        try await Self.explained { try await add(request) }
+    }
+
+    func runSchedule(named name: String) async throws -> String {
+        try await Self.explained { try await run(named: name) }
+    }
+
+    /// The errors of this program and of its lists are sentences for the user.
+    private static func explained<Value>(_ action: () async throws -> Value) async throws -> Value {
+        do {
+            return try await action()
+        } catch let error as JobsError {
+            throw error
+        } catch {
+            throw RequestMistake(WorkerError(ofCommand: error).message)
+        }
+    }
+
+    private func add(_ request: EnqueueRequest) async throws -> JobID {
         var job = NewJob(
             urls: request.urls.split(whereSeparator: \.isNewline).map { $0.trimmed }.filter { !$0.isEmpty })
         job.name = request.name
@@ -57,7 +76,7 @@ struct DashboardService: DashboardHost {
         return id
     }
 
-    func runSchedule(named name: String) async throws -> String {
+    private func run(named name: String) async throws -> String {
         guard let run = try await store.schedules.takeNow(name) else {
             throw SettingsError("There is no schedule '\(name)', or it is being run.")
         }

@@ -84,6 +84,56 @@ struct DatabaseDamageTests {
         }
     }
 
+    /// SQLite has crashed once on a damaged page, which can't be repeated; here a signal ends the process that reads it.
+    @Test func `A rebuild that crashes begins again without a change to the damaged database`() async throws {
+        try await FaultBench.lend { bench in
+            let worker = try bench.worker()
+            try await worker.drain()
+            let (exit, errors) = try await rebuild(worker, crashes: 1)
+            #expect(exit == .code(74))
+            #expect(errors.contains("(signal 11)") && errors.contains("Rows that other programs added"), "\(errors)")
+            #expect(try await worker.outputs() == bench.outputs)
+            #expect(try await worker.rows("SELECT state, count(*) FROM items GROUP BY state") == ["done|20"])
+            #expect(try await worker.value("PRAGMA integrity_check") == "ok")
+            try await worker.drain()
+        }
+    }
+
+    @Test func `A rebuild that always crashes says so and leaves the database`() async throws {
+        try await FaultBench.lend { bench in
+            let worker = try bench.worker()
+            try await worker.drain()
+            let (exit, errors) = try await rebuild(worker, crashes: 2)
+            #expect(exit == .code(74))
+            #expect(errors.contains("worker db backup") && errors.contains("left where it is"), "\(errors)")
+            #expect(fileNames(in: worker.home).filter { $0.contains("broken") } == [])
+            #expect(try await worker.outputs() == bench.outputs)
+            #expect(try await worker.value("PRAGMA integrity_check") == "ok")
+            try await bench.check(worker, "after two crashes")
+            // The next removes what the crashed ones left.
+            try await worker.run("db", "rebuild", "--yes")
+            #expect(fileNames(in: worker.home).filter { $0.contains("rebuilding") } == [])
+        }
+    }
+
+    /// Ends as many of the processes that do the work by SIGSEGV, each before it has done anything.
+    private func rebuild(_ worker: TestWorker, crashes: Int) async throws -> (RunningProgram.Exit, String) {
+        let program = try worker.start(["rebuild", "--yes"], command: "db")
+        var crashed: Set<pid_t> = []
+        while crashed.count < crashes {
+            for pid in ProcessTable.children(of: program.pid) where !crashed.contains(pid) {
+                // Not before it is the program: else it could not be started, which is another error.
+                guard ProcessTable.words(of: pid).contains("--in-this-process") else { continue }
+                kill(pid, SIGSEGV)
+                crashed.insert(pid)
+            }
+            guard program.exit == nil else { break }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        #expect(crashed.count == crashes)
+        return (try await program.wait(), try worker.errors(of: program))
+    }
+
     @Test func `A backup is whole, and a rebuild is refused while a worker runs`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
