@@ -43,9 +43,11 @@ struct OptionsHookTests {
     private struct Listener: WorkerDelegate {
         let hooks: Set<DelegateHook> = [.options]
         let heard = Shared<[ItemSettings]>([])
+        let items = Shared<[DelegatedItem]>([])
 
         func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async -> ItemSettings {
             heard.withLock { $0.append(settings) }
+            items.withLock { $0.append(item) }
             return settings
         }
     }
@@ -55,7 +57,7 @@ struct OptionsHookTests {
         let listener = Listener()
         try await withWorkplace(configure: { $0.delegate = listener }) { (place) async throws in
             var item = NewItem(url: origin.url("/a"))
-            (item.priority, item.headers) = (7, ["X-Own": "1"])
+            (item.priority, item.headers, item.meta) = (7, ["X-Own": "1"], #"{"shop":3}"#)
             var job = NewJob(
                 urls: [], variants: "v=20x,webp", options: "discard-original", headers: ["X-Job": "2"])
             job.items = [item]
@@ -64,6 +66,7 @@ struct OptionsHookTests {
             let heard = try #require(listener.heard.withLock { $0.first })
             #expect((heard.variants, heard.options, heard.priority) == ("v=20x,webp", "discard-original", 7))
             #expect(heard.headers == ["X-Own": "1", "X-Job": "2"])
+            #expect(listener.items.withLock { $0.map(\.meta) } == [#"{"shop":3}"#])
         }
     }
 

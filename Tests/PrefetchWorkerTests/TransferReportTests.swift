@@ -22,6 +22,7 @@ import Testing
         func canLoad(_ url: String) -> Bool { url.hasPrefix("box:") }
 
         func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse {
+            guard request.url != "box:none" else { throw Failure(.http(404), "It isn't in the box.") }
             try body.expect(Int64(Pictures.jpeg.count))
             try await body.write(Pictures.jpeg)
             return LoaderResponse()
@@ -39,7 +40,7 @@ import Testing
             $0.loaders = [Box()]
             $0.retries.maxTries = 1
         }) { (place) async throws in
-            let urls = [origin.url("/whole"), "box:a", origin.url("/broken"), origin.url("/again")]
+            let urls = [origin.url("/whole"), "box:a", origin.url("/broken"), origin.url("/again"), "box:none"]
             _ = try await place.enqueue(urls)
             try await place.drain()
             for (url, source) in [(urls[0], SourceOrigin.network), ("box:a", .loader)] {
@@ -49,9 +50,12 @@ import Testing
                 #expect(told.last.map { [$0.received, $0.expected ?? -1] } == [size, size])
                 #expect(told.first?.received == 0)
             }
-            // A body that breaks off begins, and has no last report.
-            #expect(reports.of(urls[2]).map(\.stage).contains(.began))
-            #expect(!reports.of(urls[2]).map(\.stage).contains(.ended))
+            // A body that breaks off begins and fails.
+            let broken = reports.of(urls[2])
+            #expect((broken.first?.stage, broken.last?.stage) == (.began, .failed))
+            // A reset may take away bytes that had arrived.
+            #expect(broken.last.map { (0...900).contains($0.received) && $0.expected == 5_000 } == true)
+            #expect(reports.of("box:none").map(\.stage) == [.began, .failed])
         }
     }
 

@@ -28,6 +28,26 @@ import Testing
         }
     }
 
+    /// The URL stays pinned, so that its next files are kept.
+    @Test(arguments: ["cache remove", "DELETE"])
+    func theFilesOfAPinnedURLAreRemovedToo(_ way: String) async throws {
+        try await withWorker { w in
+            try await cached(w, ["/1.png", "/2.png"])
+            try await w.run("cache", "pin", w.url("/1.png"))
+            if way == "DELETE" {
+                try await w.sql("DELETE FROM entries WHERE url = '\(w.url("/1.png"))'")
+                try await w.run("cache", "gc")
+            } else {
+                try await w.run("cache", "remove", w.url("/1.png"))
+            }
+            #expect(w.blobs.count == 3)
+            try await cached(w, ["/1.png"])
+            try await w.run("cache", "clear", "--yes")
+            #expect(w.blobs.count == 3)
+            #expect(try await w.run("get", w.url("/1.png"), "--variant", "v").line.contains("/blobs/"))
+        }
+    }
+
     @Test func filesThatAnotherURLNeedsStay() async throws {
         try await withWorker({ _ in .ok(Pictures.png(1)) }) { w in
             try await cached(w, ["/a", "/b"])

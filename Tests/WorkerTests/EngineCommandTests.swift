@@ -142,6 +142,29 @@ import Testing
         }
     }
 
+    /// A source of the cache stays in the view while it is turned into variants.
+    @Test func transfersTellWhichBytesComeFromTheCache() async throws {
+        try await withWorker(Pictures.reply) { w in
+            let slow = try w.file("slow", "#!/bin/sh\nIFS= read -r line\nsleep 3\nprintf '{\"ok\":true}\\n'\ncat\n")
+            chmod(slow, 0o755)
+            let worker = try w.start(TestWorker.quick + ["--transform-command", "slow=\(slow)"])
+            let url = w.url("/1.png")
+            try await w.untilEnded(try await w.enqueue([url]))
+            for (name, size, origin) in [("a", "8x6", "disk"), ("b", "6x4", "memory")] {
+                let job = try await w.enqueue([url], "--variant", "\(name)=\(size),png,command:slow")
+                try await w.eventually("its bytes come from \(origin)") {
+                    try await w.value("SELECT bytes_from, received = expected FROM transfers") == "\(origin)|1"
+                }
+                try await w.untilEnded(job)
+                #expect(
+                    try await w.value("SELECT bytes_from FROM results WHERE job = \(job) AND variant = '\(name)'")
+                        == origin)
+            }
+            worker.send(SIGTERM)
+            _ = try await worker.wait()
+        }
+    }
+
     @Test func bytesSavedByARejectedBodyAreCounted() async throws {
         let page = Array("<!doctype html><title>No picture</title>".utf8)
         try await withWorker({ _ in .partial(page, of: 5_000_000, then: .stall) }) { w in

@@ -64,6 +64,45 @@ import Testing
         }
     }
 
+    /// A reader that is killed again and again loses no event, and prints at most the last line of each life again.
+    @Test func aKilledReaderGoesOnAfterItsCursor() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.sql(
+                """
+                WITH RECURSIVE n (i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
+                INSERT INTO jobs (urls) SELECT json_group_array('nonsense' || i) FROM n
+                """)
+            _ = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)
+            let wanted = try await events(w).filter { $0.event != "progress" }.map(\.id)
+            #expect(wanted.count > 2_000)
+            var seen: [Int64] = []
+            var lives = 0
+            while seen.last != wanted.last {
+                lives += 1
+                let file = w.place("lines-\(lives)")
+                let reader = try RunningProgram(
+                    TestWorker.binary,
+                    ["events", "--db", w.database, "--cursor", w.place("seen")],
+                    files: ChildProcess.Files(output: file, errors: w.place("reader.err")),
+                    environment: ["PATH": "/usr/bin:/bin"])
+                try await w.eventually("it has printed some") { try w.bytes(of: file).count > 0 }
+                try await Task.sleep(for: .milliseconds(.random(in: 0...40)))
+                reader.send(SIGKILL)
+                _ = try await reader.wait()
+                // The kill may have cut the last line.
+                let lines = String(decoding: try w.bytes(of: file), as: UTF8.self).split(separator: "\n")
+                let printed = lines.compactMap { try? JSONDecoder().decode(Event.self, from: Data($0.utf8)) }
+                    .filter { $0.event != "progress" }.map(\.id)
+                #expect(printed.dropFirst().first != seen.last, "More than one line was printed again.")
+                seen += seen.last == printed.first ? printed.dropFirst() : printed[...]
+                guard lives < 100 else { break }
+            }
+            #expect(lives > 1)
+            #expect(seen == wanted)
+        }
+    }
+
     /// 10,000 items, and 100 kills of the workers that end them: a reader that resumes each time sees each event once.
     /// Each worker is killed when some of its items have ended, and while most are still to come.
     @Test func aReaderSeesEachEventOnceAfterAHundredKills() async throws {

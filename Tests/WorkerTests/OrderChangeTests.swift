@@ -67,6 +67,20 @@ import Testing
         #expect(order == Self.paths([0, 9, 11, 12, 13, 14, 1, 2, 3, 4]))
     }
 
+    /// Items get a priority of their own, another one, or lose it, while they wait in the downloader.
+    @Test func anItemsNewPriorityMovesItAlone() async throws {
+        let order = try await requests(
+            after: { w in
+                let priorities = [("2", "30"), ("13", "80"), ("3", "-5"), ("12", "10")]
+                for (number, priority) in priorities {
+                    try await w.sql("UPDATE items SET priority = \(priority) WHERE url LIKE '%/\(number).png'")
+                }
+                try await Task.sleep(for: .milliseconds(1_500))
+                try await w.sql("UPDATE items SET priority = NULL WHERE url LIKE '%/12.png'")
+            }, until: ["2", "3"])
+        #expect(order == Self.paths([0, 13, 2, 1, 4, 11, 12, 14, 3]))
+    }
+
     @Test func aJobsNewOrderReversesItsWaitingItems() async throws {
         let order = try await requests(
             after: { w in try await w.sql("UPDATE jobs SET execution_order = 'lifo' WHERE id = 2") },

@@ -92,7 +92,11 @@ public struct BodyWatch: Sendable {
 /// Observes how many bytes of a body have arrived: at its beginning, at intervals, and at its end.
 public struct BodyProgress: Sendable {
     public enum Stage: Sendable {
-        case began, continued, ended
+        case began, continued
+        /// All bytes have arrived.
+        case ended
+        /// No more will arrive.
+        case failed
     }
 
     /// The least time between two calls, those for the beginning and the end excepted.

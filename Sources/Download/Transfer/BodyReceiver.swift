@@ -20,6 +20,8 @@ final class BodyReceiver {
     private let expected: Int64?
     private var lastLook = ContinuousClock.now
     private let progress: BodyProgress?
+    /// The bytes that were handed over for a later try.
+    private var received: Int64 = 0
     private var lastTold = ContinuousClock.now
 
     /// - Parameter expected: the announced bytes.
@@ -55,7 +57,13 @@ final class BodyReceiver {
     var size: Int64 { writer?.size ?? 0 }
 
     /// Hands over the bytes so far, for a later try; the receiver is empty after that.
-    func giveUp() -> BodyWriter? { writer.take() }
+    func giveUp() -> BodyWriter? {
+        received = size
+        return writer.take()
+    }
+
+    /// Tells the observer that no more bytes will come. Called at most once, and not after ``finish(onConsumed:)``.
+    func fail() { progress?.tell(.failed, max(size, received), expected) }
 
     /// Whether the transfer continues after a part of its body.
     enum Reception {

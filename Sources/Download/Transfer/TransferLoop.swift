@@ -176,6 +176,7 @@ extension TransferLoop {
         if case .failed(let failure) = outcome, let partial = transfer.partial(failure) {
             partials.keep(partial, PartialKey(transfer.queued))
         }
+        if case .failed = outcome { transfer.tellFailure() }
         var (outcome, pause) = (outcome, Duration?.none)
         if case .failed(var failure) = outcome {
             failure.host = transfer.queued.host

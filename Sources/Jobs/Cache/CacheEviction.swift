@@ -253,8 +253,14 @@ public struct CacheEviction: Sendable {
         return true
     }
 
+    /// Only while the index refers to it: entries that a user removes are removed although their URL is pinned.
     private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
-        return try db.run("UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)", [hash]) > 0
+        try db.run(
+            """
+            UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)
+                AND (EXISTS (SELECT 1 FROM cache_entries WHERE blob = blobs.hash)
+                OR EXISTS (SELECT 1 FROM sources WHERE hash = blobs.hash AND kept <> 0))
+            """, [hash]) > 0
     }
 
     /// The hashes of the sources that active items may use.

@@ -25,6 +25,19 @@ extension JobQueue {
         return queues
     }
 
+    /// The items among these that have a priority of their own now.
+    public func ownPriorities(of items: [Int64]) async throws(JobsError) -> [Int64: Int] {
+        guard !items.isEmpty else { return [:] }
+        let list = "[" + items.map(String.init).joined(separator: ",") + "]"
+        return try await gate.read { db in
+            let rows = try RowStatement(
+                "SELECT id, priority FROM items WHERE id IN (SELECT value FROM json_each(?)) AND priority IS NOT NULL",
+                in: db
+            ).all(list) { ($0.integer(0), min(max(Int(clamping: $0.integer(1)), -100), 100)) }
+            return Dictionary(rows) { $1 }
+        }
+    }
+
     private static func look(_ condition: String, in db: Database) throws -> RowStatement {
         try RowStatement(
             """

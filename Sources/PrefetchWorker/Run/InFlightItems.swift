@@ -31,10 +31,10 @@ final class InFlightItems: Sendable {
     var lowestPrecedence: Precedence? { state.withLock { $0.entries.values.lazy.map(\.precedence).min() } }
 
     /// The items of each job, with their precedence when they were claimed.
-    var byJob: [JobID: [(id: Int64, claimed: Precedence)]] {
+    var byJob: [JobID: [(item: ClaimedItem, claimed: Precedence)]] {
         state.withLock { state in
             state.entries.values.reduce(into: [:]) {
-                $0[$1.item.job, default: []].append((id: $1.item.id, claimed: $1.precedence))
+                $0[$1.item.job, default: []].append((item: $1.item, claimed: $1.precedence))
             }
         }
     }

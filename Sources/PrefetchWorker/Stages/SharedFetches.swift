@@ -6,8 +6,10 @@ struct FetchPosition: Hashable, Sendable {
     var priority: Int
     /// Smaller goes first.
     var rank: Int64
-    /// Whether the priority is the item's own: a change of its job's priority leaves it.
+    /// Whether the priority is the item's own, of its row or of a hook: a change of its job's priority leaves it.
     var isOwn = false
+    /// Whether the priority of the item's row was changed since the claim.
+    var isChanged = false
 
     static func rank(of item: Int64, _ order: ExecutionOrder) -> Int64 { order == .fifo ? item : ~item }
 
@@ -88,13 +90,18 @@ final class SharedFetches<Value: Sendable>: Sendable {
     }
 
     /// Changes the positions that users need for their fetches.
-    func move(_ wanted: [Int64: FetchPosition]) {
+    ///
+    /// - Parameter changed: the users whose own priority is not that of their claim; all others keep their own.
+    func move(_ wanted: [Int64: FetchPosition], changed: Set<Int64> = []) {
         let moves = entries.withLock { entries in
             entries.keys.compactMap { key -> (Int64, FetchPosition)? in
                 guard var entry = entries[key] else { return nil }
                 for (user, old) in entry.positions {
                     guard var position = wanted[user] else { continue }
-                    if old.isOwn { (position.priority, position.isOwn) = (old.priority, true) }
+                    position.isChanged = changed.contains(user)
+                    if old.isOwn, !old.isChanged, !position.isChanged {
+                        (position.priority, position.isOwn) = (old.priority, true)
+                    }
                     entry.positions[user] = position
                 }
                 defer { entries[key] = entry }

@@ -8,8 +8,10 @@ public struct TransferReport: Hashable, Sendable {
         /// The first report: the response's headers have arrived, or the file is open.
         case began
         case continued
-        /// The last report: all bytes have arrived. A transfer that fails has none.
+        /// The last report: all bytes have arrived.
         case ended
+        /// The last report of a transfer that failed or was stopped.
+        case failed
     }
 
     /// The item whose request it is; other items that wait for the same URL share it.
@@ -32,6 +34,7 @@ final class Transfers: Sendable {
         var received: Int64 = 0
         var expected: Int64?
         var told = ContinuousClock.now
+        var isEnded = false
     }
 
     /// The least time between two reports on one transfer, the first and the last excepted.
@@ -62,6 +65,7 @@ final class Transfers: Sendable {
                     case .began: .began
                     case .continued: .continued
                     case .ended: .ended
+                    case .failed: .failed
                     }
                 tell(
                     TransferReport(
@@ -96,12 +100,17 @@ final class Transfers: Sendable {
         let transfer = transfers.withLock { transfers -> Transfer? in
             transfers[item]?.received = bytes
             transfers[item]?.expected = bytes
+            transfers[item]?.isEnded = true
             return transfers[item]
         }
         if let transfer { report(item, transfer, .ended) }
     }
 
-    func forget(_ item: Int64) { transfers.withLock { _ = $0.removeValue(forKey: item) } }
+    /// A transfer that has not ended by then has failed.
+    func forget(_ item: Int64) {
+        let transfer = transfers.withLock { $0.removeValue(forKey: item) }
+        if let transfer, !transfer.isEnded { report(item, transfer, .failed) }
+    }
 
     private func report(_ item: Int64, _ transfer: Transfer, _ stage: TransferReport.Stage) {
         tell?(

@@ -29,6 +29,21 @@ struct CollectorTests {
         }
     }
 
+    @Test func `Selected entries are removed with their bytes, pinned ones too, and no others`() async throws {
+        try await withDepot { depot in
+            _ = try await depot.withPublisher { try await depot.add([1, 2, 3], to: $0) }
+            try await depot.store.cache.pin([Depot.url(2)])
+            var selection = EntrySelection()
+            selection.urls = [Depot.url(1), Depot.url(2), Depot.url(9)]
+            let (entries, report) = try await depot.collector().remove(selection)
+            #expect((entries, report.evictedBlobs, report.evictedBytes) == (2, 2, 200))
+            #expect(try depot.bytesOnDisk() == 100)
+            #expect(try await depot.store.cache.entry(ofURL: Depot.url(2), variant: "original") == nil)
+            #expect(try await depot.store.cache.entry(ofURL: Depot.url(3), variant: "original") != nil)
+            #expect(try await depot.collector().remove(selection).entries == 0)
+        }
+    }
+
     @Test func `A full cache is evicted down to the low-water mark, the oldest files first`() async throws {
         try await withDepot { depot in
             for number in 0..<10 { _ = try await depot.withPublisher { try await depot.add([number], to: $0) } }
