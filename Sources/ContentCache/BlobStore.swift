@@ -23,7 +23,9 @@ public protocol BlobStore: Sendable {
     func turnToDelete() throws(CacheError) -> DeletionTurn
     /// A blob that no program has open, and that none can hold until the result is released; nil if a program has it
     /// open.
-    func unused(_ hash: BlobHash) -> UnusedBlob?
+    ///
+    /// - Throws: `disk`, `diskFull` if that can't be arranged.
+    func unused(_ hash: BlobHash) throws(CacheError) -> UnusedBlob?
     /// Deletes blobs. A missing blob is no error.
     ///
     /// - Returns: the error of each blob, in order; nil for one that is deleted.

@@ -54,14 +54,24 @@ extension ContentCache {
     /// publish the blob until it is deleted.
     ///
     /// - Returns: the file; nil if a worker published the blob meanwhile.
-    func placeholder(of hash: BlobHash) -> CInt? {
-        guard let file = try? makeDescriptor().rawValue else { return nil }
+    /// - Throws: `disk`, `diskFull` if no file can be made there.
+    func placeholder(of hash: BlobHash) throws(CacheError) -> CInt? {
+        let file: CInt
+        do throws(Errno) {
+            file = try makeDescriptor().rawValue
+        } catch {
+            throw CacheError(error, "The blob \(hash) can't be locked for its deletion")
+        }
         if Self.lock(file, LOCK_EX),
             linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, name(of: hash), AT_SYMLINK_FOLLOW) == 0
         {
             return file
         }
+        let reason = Errno(rawValue: errno)
         Glibc.close(file)
+        guard reason == .fileExists else {
+            throw CacheError(reason, "The blob \(hash) can't be locked for its deletion")
+        }
         return nil
     }
 }

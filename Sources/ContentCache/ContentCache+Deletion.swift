@@ -84,10 +84,13 @@ extension ContentCache {
     /// Locks a blob that may be deleted. The caller holds a ``DeletionTurn``, so the name stays as it is.
     ///
     /// - Returns: nil if a worker or a helper has the blob open: a deleted open file would still occupy its space.
-    public func unused(_ hash: BlobHash) -> UnusedBlob? {
+    /// - Throws: `disk`, `diskFull` if the folder in front of a bucket takes no file.
+    public func unused(_ hash: BlobHash) throws(CacheError) -> UnusedBlob? {
         guard let blob = unusedFile(hash) else { return nil }
-        guard blob.wasMissing, backing != nil else { return blob }
-        return placeholder(of: hash).map { UnusedBlob(hash, $0, placeholder: name(of: hash)) }
+        guard blob.wasMissing, backing != nil, let file = try placeholder(of: hash) else {
+            return blob.wasMissing && backing != nil ? nil : blob
+        }
+        return UnusedBlob(hash, file, placeholder: name(of: hash))
     }
 
     /// Like ``unused(_:)``, but ignores the backing store.

@@ -73,7 +73,10 @@ extension ContentCache {
                 owning: try FileDescriptor.open(
                     path(of: hash), .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking]))
         } catch {
-            return nil
+            let error = error as? Errno ?? .ioError
+            // It was deleted since, or is another user's.
+            if [.noSuchFileOrDirectory, .tooManySymbolicLinkLevels, .permissionDenied].contains(error) { return nil }
+            throw CacheError(error, "The blob \(hash) can't be opened")
         }
         return try BlobHash.reading(file.descriptor).hash == hash ? file : nil
     }
@@ -177,9 +180,12 @@ extension ContentCache {
         guard found == .missing || found == .damaged, isThere(hash), checkFile(hash, size: size) == .good else {
             return found
         }
-        // Best effort: if the blob can't be held or stored now, a job makes it again.
-        let file = try? heldAndStored(hash, size: size)
-        return file == nil ? found : .good
+        do throws(CacheError) {
+            return try heldAndStored(hash, size: size) == nil ? found : .good
+        } catch {
+            // Not missing: the index must not forget the one copy that is left.
+            return .unreadable("\(hash): an intact copy is in the folder, and can't be stored. \(error.message)")
+        }
     }
 
     /// Whether there is any file under a blob's name.
@@ -201,9 +207,13 @@ extension ContentCache {
         var info = stat()
         guard lstat(name(of: hash), &info) == 0 else { return .missing }
         guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
-            // It has another size than when it was published. Best effort: moving it may fail on a broken disk.
-            try? moveToQuarantine(hash) { $0.st_ino == info.st_ino }
-            return .damaged
+            // It has another size than when it was published.
+            do throws(CacheError) {
+                try moveToQuarantine(hash) { $0.st_ino == info.st_ino }
+                return .damaged
+            } catch {
+                return .unreadable("\(hash): \(error.message)")
+            }
         }
         do throws(CacheError) {
             // It may have been evicted since.

@@ -141,6 +141,7 @@ public struct ContentCache: Sendable {
     /// other failed writes. False if it can't be found out.
     public func isFull() -> Bool {
         let size: Int64 = 1 << 20
+        // Best effort: if the free space is unknown, the new file below decides.
         if let free = try? freeBytes(), free < size { return true }
         do throws(CacheError) {
             let file = try makeFile()

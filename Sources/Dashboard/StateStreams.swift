@@ -39,8 +39,8 @@ final class StateStreams: Sendable {
             defer { open.wrappingSubtract(1, ordering: .relaxed) }
             var last: [UInt8] = []
             while !Task.isCancelled {
-                // Best effort: after a temporary error of the database the page keeps showing the last state.
-                let state = (try? await state()) ?? last
+                // An error ends the stream: the page says so, and connects again.
+                let state = try await state()
                 var text = ByteBuffer()
                 if state != last {
                     text.writeString("data: ")

@@ -51,7 +51,8 @@ package final class DescriptorSocket: Sendable {
         if received < 0 {
             let reason = Errno(rawValue: errno)
             for number in numbers[..<count] {
-                // Best effort: they came with a message that was too long, and no other code will close them.
+                // Best effort: close(2) frees the number even if it fails. They came with a message that was too long, and
+                // no other code knows them.
                 try? FileDescriptor(rawValue: number).close()
             }
             if reason == .connectionReset { return nil }

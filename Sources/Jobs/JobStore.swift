@@ -98,8 +98,8 @@ public final class JobStore: Sendable {
             do throws(JobsError) {
                 return try await body()
             } catch  where error.isTransient && error.code != .busy {
-                // Cancellation only ends the sleep early.
-                try? await Task.sleep(for: .milliseconds(250))
+                // A cancelled task, too, gives the disk time to recover.
+                await Pause.uncancelled(.milliseconds(250))
             }
         }
         return try await body()

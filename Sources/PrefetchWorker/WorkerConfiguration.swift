@@ -25,7 +25,7 @@ public struct WorkerConfiguration: Sendable {
     /// The folder of the other pictures that effects name, such as watermarks; nil for none.
     public var assets: String?
     /// Called with previews of arriving pictures, for jobs with the option `progressive`. Called from any thread.
-    public var onPreview: (@Sendable (Preview) -> Void)?
+    public var onPreview: (@Sendable (Preview) throws -> Void)?
     /// Called when the bytes of an item's source begin to arrive, at each ``DownloadConfiguration/progressInterval``,
     /// and when all have arrived: even the shortest transfer gets the first and the last call. Called from any
     /// thread; it must not block.

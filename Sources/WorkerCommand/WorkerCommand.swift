@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import PrefetchWorker
 
 @main
 struct WorkerCommand: AsyncParsableCommand {
@@ -16,7 +17,7 @@ struct WorkerCommand: AsyncParsableCommand {
             Every command finds the database by --db, WORKER_DB or ./worker.db, and the cache by --cache, WORKER_CACHE or \
             ./cache. Jobs can also be inserted with any sqlite3 shell; see docs/reference/sql.md.
             """,
-        version: workerVersion,
+        version: "\(workerVersion) (\(LinkedLibraries.versions.joined(separator: ", ")))",
         subcommands: [
             InitCommand.self, EnqueueCommand.self, RunCommand.self, WarmCommand.self, ScheduleCommand.self,
             ManifestCommand.self, RecipeCommand.self, StatusCommand.self,

@@ -16,19 +16,19 @@ struct UseTests {
             do {
                 let blob = try cache.pending("in use")
                 hash = blob.hash
-                #expect(!cache.keeps(hash))
+                #expect(try !cache.keeps(hash))
                 #expect(cache.publish([blob]).errors[0] == nil)
-                #expect(cache.keeps(hash))
+                #expect(try cache.keeps(hash))
                 withExtendedLifetime(blob) {}
             }
-            #expect(!cache.keeps(hash))
+            #expect(try !cache.keeps(hash))
             do {
                 let file = try cache.openVerified(hash)
-                #expect(cache.keeps(hash))
+                #expect(try cache.keeps(hash))
                 withExtendedLifetime(file) {}
             }
-            #expect(!cache.keeps(hash))
-            #expect(!cache.keeps(BlobHash(of: [7])))
+            #expect(try !cache.keeps(hash))
+            #expect(try !cache.keeps(BlobHash(of: [7])))
         }
     }
 
@@ -42,9 +42,9 @@ struct UseTests {
             #expect(second.errors[0] == nil && second.files[hash] != nil && second.files[hash] !== first.file)
             cache.letGo(first.file)
             // The second holds it as well.
-            #expect(cache.keeps(hash))
+            #expect(try cache.keeps(hash))
             for file in second.files.values { cache.letGo(file) }
-            #expect(!cache.keeps(hash))
+            #expect(try !cache.keeps(hash))
         }
     }
 
@@ -55,7 +55,7 @@ struct UseTests {
             for file in cache.publish([first]).files.values { cache.letGo(file) }
             #expect(try cache.hold(hash, size: 4) == nil)
             let turn = try cache.turnToDelete()
-            var doomed = cache.unused(hash)
+            var doomed = try cache.unused(hash)
             #expect(doomed != nil)
             let second = try cache.pending("twice")
             let result = Mutex<Publication?>(nil)
@@ -73,7 +73,7 @@ struct UseTests {
             let published = try #require(result.withLock { $0 })
             #expect(published.errors[0] == nil && published.files[hash] === second.file)
             #expect(cache.exists(hash, size: 5))
-            #expect(cache.unused(hash) == nil)
+            #expect(try cache.unused(hash) == nil)
         }
     }
 
@@ -81,7 +81,7 @@ struct UseTests {
         try withCache { cache in
             let blob = try cache.pending("late")
             let turn = try cache.turnToDelete()
-            let missing = try #require(cache.unused(blob.hash))
+            let missing = try #require(try cache.unused(blob.hash))
             let published = cache.publish([blob])
             #expect(cache.remove([missing], in: turn).compactMap { $0 }.isEmpty)
             #expect(published.errors[0] == nil && cache.exists(blob.hash, size: 4))
@@ -109,5 +109,5 @@ struct UseTests {
 
 extension ContentCache {
     /// Whether the file is open in a worker or a helper.
-    fileprivate func keeps(_ hash: BlobHash) -> Bool { unused(hash) == nil }
+    fileprivate func keeps(_ hash: BlobHash) throws -> Bool { try unused(hash) == nil }
 }

@@ -99,10 +99,17 @@ import Testing
 
     @Test func `Broken XML is refused with its line`() throws {
         let list = try ReadList("<urlset>\n<url><loc>https://a.example/1.jpg</loc>\n</urlset>")
-        #expect(list.error?.hasPrefix("line 3: list is broken XML: Opening and ending tag mismatch") == true, "\(list)")
-        #expect(
-            try ReadList("<urlset><url><loc>https://a.example/1.jpg</loc></url>").error?.contains("is broken XML")
-                == true)
+        #expect(list.error?.hasPrefix("line 3: list is broken XML: an end tag is not that") == true, "\(list)")
+        for (text, words) in [
+            ("<urlset><url><loc>https://a.example/1.jpg</loc></url>", "ends before its first element is closed"),
+            ("<urlset><url><loc>https://a.example/1.jpg?a=1&b=2</loc></url></urlset>", "written as &amp;"),
+            ("<urlset><url a=1><loc>https://a.example/1.jpg</loc></url></urlset>", "quotes"),
+            ("<urlset><url><loc>https://a.example/1.jpg</loc", "not closed"),
+            ("<urlset><url><loc>a < b</loc></url></urlset>", "written as &lt;"),
+        ] {
+            let error = try ReadList(text).error ?? ""
+            #expect(error.contains("is broken XML: ") && error.contains(words), "\(error)")
+        }
     }
 
     @Test func `Endless text and depth are cut or refused`() throws {

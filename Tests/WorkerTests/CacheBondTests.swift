@@ -131,6 +131,19 @@ import Testing
         }
     }
 
+    @Test func `A cache whose record of its database is garbled is refused, and an empty record is none`() async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            try w.write(Array("{\"path".utf8), to: w.cache + "/CACHE_OWNER")
+            let refused = try await w.run(["run", "--drain"] + TestWorker.quick, expecting: 73)
+            #expect(refused.errors.contains("CACHE_OWNER"), "\(refused.errors)")
+            try w.write([], to: w.cache + "/CACHE_OWNER")
+            try await w.drain()
+        }
+    }
+
     @Test func `A deleted cache is filled again, and a cache without an id gets its database's id`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])

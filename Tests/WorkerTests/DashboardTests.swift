@@ -93,6 +93,9 @@ import Testing
                 try await ask(w, base + "/login", "-c", jar, "--data-urlencode", "token=\(Self.token)").status == "303")
             let cookie = String(decoding: try w.bytes(of: jar), as: UTF8.self)
             #expect(cookie.contains("#HttpOnly_127.0.0.1") && cookie.contains("worker_session"))
+            let login = try await w.run(
+                ["-s", "-i", base + "/login", "--data-urlencode", "token=\(Self.token)"], program: "curl")
+            #expect(login.output.contains("SameSite=Strict"), "\(login.output)")
             #expect(try await ask(w, base + "/api/state", "-b", jar).body.contains("confidential"))
             let csrf = try await secret(w, base, "-b", jar)
             #expect(
@@ -100,6 +103,19 @@ import Testing
                     == "303")
             #expect(try await ask(w, base + "/api/state", "-b", jar).status == "401")
             try await w.stopAll()
+        }
+    }
+
+    @Test func aDashboardWhoseDatabaseIsGoneIsNotReady() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let base = try await dashboard(w)
+            #expect(try await ask(w, base + "/readyz").status == "200")
+            for file in [w.database, w.database + "-wal", w.database + "-shm"] { rename(file, file + ".away") }
+            try await w.eventually("it isn't ready") { try await ask(w, base + "/readyz").status == "503" }
+            #expect(try await ask(w, base + "/readyz").body.contains(w.database))
+            #expect(try await ask(w, base + "/healthz").status == "200")
+            for child in w.processes { kill(child, SIGKILL) }
         }
     }
 

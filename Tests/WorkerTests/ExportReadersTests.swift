@@ -4,22 +4,26 @@ import TestSupport
 import Testing
 
 /// Programs that read exports: a web server, and a reader of datasets in tar files.
-@Suite(.timeLimit(.minutes(15))) struct ExportReadersTests {
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)")) struct ExportReadersTests {
     private static let count = 600
 
     /// webdataset and what it needs, as `scripts/bootstrap` installs them.
     private static let webdataset = FilePath(#filePath).removingLastComponent().removingLastComponent()
         .removingLastComponent().appending(".build/webdataset").string
 
-    /// A job of 600 pictures with captions, and a variant of each.
+    /// A job of 600 photographs with captions, and a variant of each.
     private func fill(_ w: TestWorker) async throws {
-        let rows = (1...Self.count).map { "{\"url\":\"\(w.url("/\($0).png"))\",\"caption\":\"picture \($0)\"}" }
+        let rows = (1...Self.count).map { "{\"url\":\"\(w.url("/\($0).jpg"))\",\"caption\":\"picture \($0)\"}" }
         try await w.enqueue("-f", try w.file("list.jsonl", rows.joined(separator: "\n")), "--variant", "small=8x,webp")
         try await w.drain()
     }
 
+    /// Photographs of the corpus, each at many URLs.
+    private static let photographs = Corpus.files("orientation").filter { $0.extension == "jpg" }
+        .compactMap { try? Corpus.bytes($0) }
+
     private static func picture(_ request: LoopbackOrigin.Request) -> LoopbackReply {
-        .ok(Pictures.png(request.path.utf8.reduce(1) { ($0 * 31 + Int($1)) % 250 }))
+        .ok(photographs[request.path.utf8.reduce(1) { ($0 * 31 + Int($1)) % 250 } % photographs.count])
     }
 
     @Test(
@@ -44,7 +48,7 @@ import Testing
             let told = try await w.run("-c", script, Self.webdataset, folder, program: "/usr/bin/python3")
             let expected = (1...Self.count).map { number in
                 let (shard, place) = ((number - 1) / 250, (number - 1) % 250)
-                return "0000\(shard)\(String(1_0000 + place).dropFirst()) picture \(number) \(number).png"
+                return "0000\(shard)\(String(1_0000 + place).dropFirst()) picture \(number) \(number).jpg"
             }
             #expect(told.lines == expected)
         }

@@ -155,6 +155,12 @@ import Testing
             #expect(told.output.hasPrefix("1 file of 1 picture,"))
             #expect(told.errors.contains("2 files of the job can't be found in the cache any more"))
             try await w.run("export", "9", w.place("none"), expecting: 64)
+            let file = try w.file("file", "mine")
+            let refused = try await w.run("export", "1", file, expecting: 73)
+            #expect(refused.errors.contains("is there and no folder"), "\(refused.errors)")
+            #expect(try w.bytes(of: file) == Array("mine".utf8))
+            let unknown = try await w.run("export", "1", w.place("other"), "--variant", "orginal", expecting: 64)
+            #expect(unknown.errors.contains("Did you mean 'original'?"), "\(unknown.errors)")
             // Fetched anew, so that the cache is whole again.
             try await w.run("cache", "verify", expecting: 74)
             try await w.enqueue((1...3).map { w.url("/\($0).png") })

@@ -53,7 +53,10 @@ import Testing
             for (words, code, sentence) in [
                 (["sheet", "1", "a.foo"], 64, "ending must be a format's"), (["sheet", "9", sheet], 64, "no job 9"),
                 (["sheet", "1", "/none/a.png"], 73, "can't be written"),
-                (["sheet", "1", sheet, "--variant", "no"], 1, "no pictures that can be drawn"),
+                (
+                    ["sheet", "1", sheet, "--variant", "thumbs"], 64,
+                    "Did you mean 'thumb'? Its variants are: original, thumb"
+                ),
                 (["sheet", "1", sheet, "--across", "33"], 64, "from 1 to 32"),
             ] as [([String], Int32, String)] {
                 #expect(try await w.run(words, expecting: code).errors.contains(sentence), "\(words)")

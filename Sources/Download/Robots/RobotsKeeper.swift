@@ -114,7 +114,11 @@ final class RobotsKeeper: Sendable {
         switch outcome {
         case .body(let body, _):
             body.markConsumed()
-            return .rules(RobotsText(wholeLines(of: bytes(of: body)), agent: agent))
+            do {
+                return .rules(RobotsText(wholeLines(of: try bytes(of: body)), agent: agent))
+            } catch {
+                return .unavailable(.failed(Failure(.diskError, "The stored robots.txt can't be read: \(error).")))
+            }
         case .notModified: return .rules(.allowsAll)
         case .shed: return .unavailable(outcome)
         case .failed(let failure):
@@ -132,12 +136,11 @@ final class RobotsKeeper: Sendable {
         return bytes[..<(bytes.lastIndex { $0 == 10 || $0 == 13 } ?? 0)]
     }
 
-    private static func bytes(of body: BodyFile) -> [UInt8] {
-        body.withDescriptor { descriptor in
-            // Best effort: a file that was written a moment ago and cannot be read counts as empty.
-            (try? [UInt8](unsafeUninitializedCapacity: Int(body.size)) { buffer, count in
+    private static func bytes(of body: BodyFile) throws -> [UInt8] {
+        try body.withDescriptor { descriptor in
+            try [UInt8](unsafeUninitializedCapacity: Int(body.size)) { buffer, count in
                 count = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
-            }) ?? []
+            }
         }
     }
 }

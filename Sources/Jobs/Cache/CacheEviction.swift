@@ -274,7 +274,7 @@ public struct CacheEviction: Sendable {
         return try items.reduce(into: []) { hashes, item in
             let url: String = item[0]
             var keys = [URLText.cacheKey(url)]
-            // Best effort: a job with unreadable options does not run.
+            // Best effort: an active item whose source is evicted meanwhile fetches it again.
             if let options = item[1] as String?,
                 let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
             {

@@ -69,6 +69,11 @@ struct RowStatement {
     }
 }
 
+extension DatabaseGate {
+    /// The version of the SQLite library.
+    public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
+}
+
 extension Database {
     /// Removes GRDB's authorizer from this connection.
     ///

@@ -16,7 +16,8 @@ enum TriggerSwitch {
     static func withTriggers<R>(_ areOn: Bool, _ db: Database, _ body: () throws -> R) throws -> R {
         if areOn { return try body() }
         try set(on: false, db)
-        // If this fails, the connection changes rows without checks, which views and workers are ready for.
+        // Best effort: the error of `body` is thrown. Without triggers the connection changes rows without checks and
+        // counters; workers check rows, and mend counters when they start.
         defer { try? set(on: true, db) }
         let result = try body()
         try set(on: true, db)

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 internal import Glibc
 internal import Synchronization
@@ -142,8 +143,8 @@ extension DatabaseGate {
     ///
     /// - Parameter nanoseconds: how long the slice took.
     func breathe(after nanoseconds: Int64 = 0) async {
-        // Cancellation only ends the sleep early.
-        try? await Task.sleep(for: .nanoseconds(min(max(nanoseconds / 3, 4_000_000), 50_000_000)))
+        // Cancelled tasks, too: other programs need the pause.
+        await Pause.uncancelled(.nanoseconds(min(max(nanoseconds / 3, 4_000_000), 50_000_000)))
     }
 
     private static let prefix = "write-lock-microseconds-"

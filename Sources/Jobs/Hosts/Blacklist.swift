@@ -129,7 +129,8 @@ struct ListedKeys {
 
     /// - Parameter takesOff: whether to remove the entry.
     func has(_ url: String, takesOff: Bool) throws -> Bool {
-        // Best effort: a pattern that takes too long makes no key.
+        // Best effort: an item whose pattern takes too long fails before it is requested, so that only its URL's own key
+        // can be listed.
         let key = (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
         guard try find.first(key, now, read: { $0.integer(0) }) == 1 else { return false }
         if takesOff { try remove.run(key) }

@@ -24,7 +24,8 @@ extension Maintenance {
     /// Removes jobs that ended before `time`, with their items, and source rows without bytes that were last used
     /// before `time`.
     ///
-    /// Cached files stay, and `worker get` still finds them. It works in slices and pauses between them.
+    /// Cached files stay, and `worker get` still finds them. It works in slices and pauses between them. A cancelled
+    /// task stops after a slice; the next call goes on.
     public func prune(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
         // A job that a shell has cancelled is not over until its items are cancelled as well.
         try await JobControl(gate: gate).sweepCancelled()
@@ -32,28 +33,28 @@ extension Maintenance {
         var pruned = Pruned()
         var sliceCount = 0
         var last: JobID = 0
-        while true {
+        while !Task.isCancelled {
             let jobs = try await oldJobs(endedBefore: time, after: last)
             guard let end = jobs.last else { break }
             last = end.id
             // Most jobs have no cache-key rule, and many of them fit into one slice.
             var plain = jobs.filter { !$0.hasRule }.map(\.id)[...]
-            while !plain.isEmpty {
+            while !plain.isEmpty, !Task.isCancelled {
                 let slice = try await pruneJobs(plain)
                 pruned.items += slice.items
                 pruned.jobs += slice.jobs
                 plain = plain.dropFirst(slice.handled)
                 try await pause(after: &sliceCount)
             }
-            for job in jobs where job.hasRule { try await prune(job.id, &pruned, &sliceCount) }
+            for job in jobs where job.hasRule && !Task.isCancelled { try await prune(job.id, &pruned, &sliceCount) }
         }
         var key = ""
-        while let (count, end) = try await pruneSources(usedBefore: time, after: key) {
+        while !Task.isCancelled, let (count, end) = try await pruneSources(usedBefore: time, after: key) {
             pruned.sources += count
             key = end
             if count > 0 { try await pause(after: &sliceCount) }
         }
-        while try await pruneBlacklist(expiredBefore: time) > 0 { await gate.breathe() }
+        while !Task.isCancelled, try await pruneBlacklist(expiredBefore: time) > 0 { await gate.breathe() }
         try await gate.noteSlices()
         return pruned
     }
@@ -61,7 +62,7 @@ extension Maintenance {
     /// Prunes a job whose cache-key rule must be stored, one slice of its items after another.
     private func prune(_ job: JobID, _ pruned: inout Pruned, _ sliceCount: inout Int) async throws(JobsError) {
         var isLeft = true
-        while isLeft {
+        while isLeft, !Task.isCancelled {
             let count = try await pruneItems(of: job)
             pruned.items += count
             isLeft = count > 0

@@ -96,10 +96,10 @@ extension PictureFilter: CustomStringConvertible {
 extension PictureFilter.Quantity {
     fileprivate var form: String {
         switch self {
-        case .width, .height: "a number of pixels"
-        case .area: "a number of pixels in all"
-        case .bytes: "a number of bytes, or one with kB, MB, KiB or MiB"
-        case .aspect: "the width divided by the height, as 1.5 or 3:2"
+        case .width, .height: "a whole number of pixels from 0 to 1000000000000000"
+        case .area: "a whole number of pixels in all from 0 to 1000000000000000"
+        case .bytes: "a whole number of bytes, kB, MB, KiB or MiB, from 0 to 1000 TB"
+        case .aspect: "the width divided by the height, above 0, as 1.5 or 3:2"
         }
     }
 

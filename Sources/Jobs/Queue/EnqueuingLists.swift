@@ -118,6 +118,7 @@ struct ListAddition: Sendable {
                     return (try end(id, db), id != nil)
                 })
         } catch { result = .failure(error) }
+        // Best effort: the next line throws the error.
         if (try? result.get().isAdded) != true { await remove(addition.id) }
         return try result.get().value
     }

@@ -146,8 +146,9 @@ public struct JobEvents: Sendable {
 
     /// Removes events before a time.
     public func prune(before time: WallTime) async throws(JobsError) {
-        while try await gate.exists(
-            "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time.milliseconds])
+        while !Task.isCancelled,
+            try await gate.exists(
+                "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time.milliseconds])
         {
             try await gate.writeSlice(.prune) { db, rows in
                 let count = try db.run(

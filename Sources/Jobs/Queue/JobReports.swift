@@ -143,6 +143,20 @@ public struct JobReports: Sendable {
         }
     }
 
+    /// Whether the job has a result of this variant; the original is named `original`.
+    public func hasVariant(_ name: String, job: JobID) async throws(JobsError) -> Bool {
+        try await gate.read { db in
+            try db.exists("SELECT 1 FROM results WHERE job = ? AND variant = ?", [job, name])
+        }
+    }
+
+    /// The names of the variants among a job's results.
+    public func variants(job: JobID) async throws(JobsError) -> [String] {
+        try await gate.read { db in
+            try db.texts("SELECT DISTINCT variant FROM results WHERE job = ? AND variant IS NOT NULL ORDER BY 1", [job])
+        }
+    }
+
     /// The classes and URLs of a job's failures, at most `limit`, the first ones.
     public func failures(job: JobID, limit: Int) async throws(JobsError) -> [(failureClass: String, url: String)] {
         try await gate.read { db in

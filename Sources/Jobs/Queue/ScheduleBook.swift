@@ -206,6 +206,7 @@ public struct ScheduleBook: Sendable {
     private static func takeDue(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
         let name: String = row["name"]
         let jitter: Int64 = row["jitter"]
+        // Best effort: an invalid row is planned again below, which records the error.
         guard let cron = try? CronExpression(parsing: row["cron"]),
             let zone = try? ScheduleZone(named: row["time_zone"]), let first = row.wall("next_due")
         else {

@@ -8,7 +8,7 @@ extension ScheduleBook {
         let now = gate.now()
         try await gate.write { db in
             for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NOT NULL") {
-                // Rows that a user's SQL has made invalid are reported when they are taken.
+                // Best effort: rows that a user's SQL has made invalid are reported when they are taken.
                 guard let cron = try? CronExpression(parsing: row["cron"]),
                     let zone = try? ScheduleZone(named: row["time_zone"]), let planned = row.wall("next_due"),
                     let due = cron.next(after: now, in: zone), due < planned

@@ -89,7 +89,12 @@ public struct Salvage {
                 if isThere { try source.open() }
                 report.unreadable = source.unreadable
                 try fill(draft, from: source.database, cache)
-                try source.finish()
+                let wasLocked = source.isLocked
+                if try !source.finish(), wasLocked {
+                    report.unreadable.append(
+                        "Programs that still have \(path) open can't be told that it was replaced. End them, or their rows are lost."
+                    )
+                }
             } catch {
                 source.abandon()
                 DatabaseFile.removeRebuildDraft(draft)
@@ -98,11 +103,23 @@ public struct Salvage {
             do {
                 try replace(with: draft, isThere: isThere)
             } catch {
-                if isThere { source.unguard() }
                 DatabaseFile.removeRebuildDraft(draft)
+                if isThere { try unguard(source, after: error) }
                 throw error
             }
             return report
+        }
+    }
+
+    /// Lets the old database take jobs again, since the new one could not replace it.
+    private func unguard(_ source: SalvageSource, after error: any Error) throws {
+        do {
+            try source.unguard()
+        } catch let second {
+            throw JobsError(
+                .inputOutput,
+                "\(error) The old database refuses new jobs until it is rebuilt, or until its triggers jobs_replaced and "
+                    + "items_replaced are dropped, which failed just now: \(second)")
         }
     }
 

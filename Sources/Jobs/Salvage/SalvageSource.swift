@@ -30,11 +30,11 @@ struct SalvageSource {
         if missing == nil { try refuseOtherVersion(DatabaseGate.readOnlyName(of: path)) }
         if let missing {
             unreadable.append("\(path) is \(missing) bytes too short; the rows in the missing part are lost.")
-            database = lenient(copy, isReadOnly: false)
+            database = try lenient(copy, isReadOnly: false)
         } else {
             database = try locks ? locked() ?? unlocked() : unlocked()
         }
-        if !locks {
+        if !isLocked, database != nil {
             unreadable.append(
                 "Rows that other programs added to \(path) during the rebuild are not in the new database.")
         }
@@ -43,19 +43,24 @@ struct SalvageSource {
 
     /// Releases the old database. If it was locked, programs that still have it open get an error that tells them to
     /// open the new one: otherwise their next writes would be lost.
-    mutating func finish() throws {
+    ///
+    /// - Returns: whether they get this error.
+    mutating func finish() throws -> Bool {
+        var isTold = false
         if isLocked {
             database?.writeWithoutTransaction { db in
                 do {
                     for table in Self.guarded { try db.execute(sql: Self.refusal(of: table)) }
                     try db.execute(sql: "COMMIT")
+                    isTold = true
                 } catch {
-                    // Best effort: if the file is too broken for these triggers, it can't accept a job either.
+                    // Best effort: closing the connection rolls back as well.
                     try? db.execute(sql: "ROLLBACK")
                 }
             }
         }
         try close()
+        return isTold
     }
 
     /// Releases the old database unchanged, since making the new one failed.
@@ -67,11 +72,12 @@ struct SalvageSource {
     }
 
     /// Undoes `finish()`, if the new database could not replace the old one.
-    func unguard() {
-        // Best effort: the file was writable a moment ago.
-        try? Self.queue(path)?.writeWithoutTransaction { db in
+    func unguard() throws {
+        guard let database = try Self.queue(path) else { throw JobsError(.cannotOpen, "\(path) can't be opened.") }
+        try database.writeWithoutTransaction { db in
             for table in Self.guarded { try db.execute(sql: "DROP TRIGGER IF EXISTS \(table)_replaced") }
         }
+        try database.close()
     }
 
     private mutating func close() throws {
@@ -98,12 +104,12 @@ struct SalvageSource {
 
     /// Opens the file in a transaction, so that no program adds rows that the new database would miss.
     private mutating func locked() throws -> DatabaseQueue? {
-        guard let database = Self.queue(path) else { return nil }
+        guard let database = try Self.queue(path) else { return nil }
         do {
             try database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
             isLocked = true
             return database
-        } catch let error as DatabaseError where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode) {
+        } catch let error as DatabaseError where Self.isBusy(error) {
             throw JobsError(.busy, "Another program is writing to \(path). End it first.")
         } catch {
             // Best effort: the connection is not used again.
@@ -113,24 +119,27 @@ struct SalvageSource {
     }
 
     /// Opens the file with its log if that is readable, else without.
-    private mutating func unlocked() -> DatabaseQueue? {
+    private mutating func unlocked() throws -> DatabaseQueue? {
         let names = [DatabaseGate.readOnlyName(of: path), DatabaseGate.immutableName(of: path)]
-        if let database = lenient(names[0]) { return database }
-        guard names[0] != names[1], let database = lenient(names[1]) else { return nil }
+        if let database = try lenient(names[0]) { return database }
+        guard names[0] != names[1], let database = try lenient(names[1]) else { return nil }
         unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")
         return database
     }
 
     /// Opens the file; if its schema is partly unreadable, only with the tables before the damage.
-    private mutating func lenient(_ name: String, isReadOnly: Bool = true) -> DatabaseQueue? {
-        if let database = Self.queue(name, isReadOnly: isReadOnly) { return database }
-        guard let database = Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
+    private mutating func lenient(_ name: String, isReadOnly: Bool = true) throws -> DatabaseQueue? {
+        if let database = try Self.queue(name, isReadOnly: isReadOnly) { return database }
+        guard let database = try Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
         unreadable.append("Not all of the schema of \(path) can be read.")
         return database
     }
 
     /// - Returns: nil if no part of it can be read.
-    private static func queue(_ name: String, isReadOnly: Bool = false, isLenient: Bool = false) -> DatabaseQueue? {
+    /// - Throws: `busy` if another program keeps all others out, so that nothing is known about its state.
+    private static func queue(
+        _ name: String, isReadOnly: Bool = false, isLenient: Bool = false,
+    ) throws -> DatabaseQueue? {
         var configuration = Configuration()
         configuration.readonly = isReadOnly
         configuration.busyMode = .timeout(10)
@@ -143,19 +152,31 @@ struct SalvageSource {
             try db.execute(sql: "PRAGMA cell_size_check = ON")
             if isLenient { try db.execute(sql: "PRAGMA writable_schema = ON") }
         }
-        // Best effort: the caller reports the failure in its own words.
-        guard let database = try? DatabaseQueue(path: name, configuration: configuration) else { return nil }
         let look = "SELECT 1 FROM \(isLenient ? "jobs" : "sqlite_schema") LIMIT 1"
-        for _ in 0..<(isLenient ? 2 : 1) {
-            // Best effort: a lenient connection fails once, at the damage, and then knows the tables before it.
-            let isReadable = try? database.unsafeRead { try Int.fetchOne($0, sql: look) } != nil
-            if isReadable != nil { return database }
+        do {
+            let database = try DatabaseQueue(path: name, configuration: configuration)
+            for isFirst in isLenient ? [true, false] : [false] {
+                do {
+                    _ = try database.unsafeRead { try Int.fetchOne($0, sql: look) }
+                    return database
+                } catch let error as DatabaseError where isFirst && !isBusy(error) {
+                    // A lenient connection fails once, at the damage, and then knows the tables before it.
+                }
+            }
+        } catch let error as DatabaseError where isBusy(error) {
+            throw JobsError(.busy, "Another program keeps all others out of \(name). End it first.")
+        } catch {
+            // The caller reports in its own words that it can't be read.
         }
         return nil
     }
 
+    private static func isBusy(_ error: DatabaseError) -> Bool {
+        [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
+    }
+
     private func refuseOtherVersion(_ name: String) throws {
-        guard let database = Self.queue(name, isReadOnly: true) else { return }
+        guard let database = try Self.queue(name, isReadOnly: true) else { return }
         // Best effort: the database was only read, so a failed close loses no data.
         defer { try? database.close() }
         // Best effort: if the migrations are unreadable, the version is unknown, and all readable rows are taken.
@@ -175,7 +196,7 @@ struct SalvageSource {
         let size = header.size
         var wanted = (size + header.page - 1) / header.page * header.page
         if header.pages > 0 { wanted = max(wanted, header.pages * header.page) }
-        guard wanted > size, !isInLog(header.pages) else { return nil }
+        guard try wanted > size && !isInLog(header.pages) else { return nil }
         try Self.copyFile(path, to: copy)
         // If there is no space for all zeros, it pads only the last page.
         if truncate(copy, off_t(wanted)) != 0 {
@@ -192,9 +213,9 @@ struct SalvageSource {
     }
 
     /// Whether the log may contain the missing pages, since new pages are first written there.
-    private func isInLog(_ pages: Int64) -> Bool {
+    private func isInLog(_ pages: Int64) throws -> Bool {
         var info = stat()
-        guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = Self.queue(path, isReadOnly: true)
+        guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = try Self.queue(path, isReadOnly: true)
         else {
             return false
         }

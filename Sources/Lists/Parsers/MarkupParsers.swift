@@ -87,8 +87,29 @@ final class XMLPushParser: ListParser {
             context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), isLast ? 1 : 0)
         if let error = box.error { throw error }
         guard code == 0 || context.pointee.wellFormed == 1 else {
-            let reason = context.pointee.lastError.message.map { String(cString: $0).trimmed } ?? "error \(code)"
-            throw ListMistake(line: box.line, "\(name) is broken XML: \(URLCheck.shown(reason)).")
+            throw ListMistake(line: box.line, "\(name) is broken XML: \(Self.reason(code)).")
+        }
+    }
+
+    /// libxml2's own sentences are about its parser, and quote the document.
+    private static func reason(_ code: CInt) -> String {
+        switch xmlParserErrors(rawValue: UInt32(bitPattern: code)) {
+        case XML_ERR_DOCUMENT_EMPTY: "it has no element"
+        case XML_ERR_DOCUMENT_END: "it ends before its first element is closed, or goes on behind it"
+        case XML_ERR_TAG_NAME_MISMATCH: "an end tag is not that of the element that is open there"
+        case XML_ERR_TAG_NOT_FINISHED, XML_ERR_GT_REQUIRED, XML_ERR_LTSLASH_REQUIRED:
+            "a tag is not closed with '>', or has an attribute without quotes"
+        case XML_ERR_UNDECLARED_ENTITY, XML_ERR_ENTITYREF_NO_NAME, XML_ERR_ENTITYREF_SEMICOL_MISSING:
+            "'&' begins no known entity; in a URL it is written as &amp;"
+        case XML_ERR_ATTRIBUTE_NOT_STARTED, XML_ERR_ATTRIBUTE_NOT_FINISHED, XML_ERR_ATTRIBUTE_WITHOUT_VALUE,
+            XML_ERR_ATTRIBUTE_REDEFINED, XML_ERR_LT_IN_ATTRIBUTE, XML_ERR_SPACE_REQUIRED:
+            "an attribute has no value in quotes, or is given twice"
+        case XML_ERR_INVALID_CHAR, XML_ERR_INVALID_ENCODING, XML_ERR_UNSUPPORTED_ENCODING, XML_ERR_UNKNOWN_ENCODING:
+            "a character is not of its encoding, or not allowed in XML"
+        case XML_ERR_NAME_REQUIRED: "'<' begins no tag; in text it is written as &lt;"
+        case XML_ERR_CDATA_NOT_FINISHED, XML_ERR_COMMENT_NOT_FINISHED, XML_ERR_PI_NOT_FINISHED:
+            "a comment or a section is not closed"
+        default: "it can't be read from there on (error \(code) of libxml2)"
         }
     }
 

@@ -17,14 +17,16 @@ public struct BackupPlan: Sendable {
     /// Makes a copy unless the latest one is recent enough. Several workers may share the folder.
     func makeIfDue(of store: JobStore) async throws {
         let now = store.database.currentTime.milliseconds
-        if let last = copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every { return }
         if mkdir(folder, 0o755) != 0, errno != EEXIST {
             throw WorkerError(
                 .cannotCreate, "The folder \(folder) for copies can't be made: \(String(cString: strerror(errno))).")
         }
+        if let last = try copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every {
+            return
+        }
         Maintenance.removeLeftoverCopies(in: folder) { $0.hasPrefix("worker-") && $0.contains(".db.part") }
         try await store.maintenance.backUp(to: "\(folder)/\(Self.name(now))")
-        for old in copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
+        for old in try copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
             throw WorkerError(
                 .inputOutput, "The old copy \(old) can't be deleted: \(String(cString: strerror(errno))).")
         }
@@ -32,9 +34,14 @@ public struct BackupPlan: Sendable {
 
     /// The names of complete copies, oldest first. Copies with a time in the future (the clock was set back) come
     /// first: their age is unknown, and the next copy must not be deleted in their place.
-    private func copies(at now: Int64) -> [String] {
-        // Best effort: a missing folder has no copies; if it can't be read, making the copy reports the error.
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    private func copies(at now: Int64) throws -> [String] {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        } catch {
+            // Without the list each copy would be due, and none deleted.
+            throw WorkerError(.cannotCreate, "The folder \(folder) for copies can't be read.")
+        }
         return names.compactMap { name in Self.time(of: name).map { (name: name, isAhead: $0 > now) } }
             .sorted { ($0.isAhead ? 0 : 1, $0.name) < ($1.isAhead ? 0 : 1, $1.name) }
             .map(\.name)

@@ -122,7 +122,7 @@ final class CacheBudget: Sendable {
         } catch {
             throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
-        if case .full(let reason) = answer { throw Failure.cacheIsFull(reason) }
+        if case .full(let reason) = answer { throw Task.isCancelled ? .stopped() : Failure.cacheIsFull(reason) }
         return (0..<count).map { _ in CacheReservation(self, bytes: bytes) }
     }
 
@@ -142,8 +142,12 @@ final class CacheBudget: Sendable {
                 waits.began(item, reason)
                 isReported = true
             }
-            // Cancellation only ends the sleep early; the deadline ends the loop.
-            try? await Task.sleep(for: .milliseconds(20))
+            do {
+                try await Task.sleep(for: .milliseconds(20))
+            } catch {
+                // A cancelled item needs no space any more.
+                return answer
+            }
         }
     }
 

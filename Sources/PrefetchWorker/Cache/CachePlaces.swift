@@ -67,7 +67,7 @@ struct CachePlaces {
         if cache.backing != nil { return try await checkBucket(database, folder) }
         let known = try await (
             folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
-            database: Self.decoded(cache.identity.owner())
+            database: try Self.decoded(cache.identity.owner())
         )
         // The pair was copied and renamed, and the program was killed before it had recorded all of it.
         let before = try await store.cache.property(CacheIndex.nameBeforeProperty)
@@ -78,6 +78,7 @@ struct CachePlaces {
         if isFolderOther, !isDatabaseOther, isOriginalThere.folder, !isNamed {
             let own = known.folder?.path ?? "its own"
             throw refusal(
+                // Best effort: it is refused either way, and a cache that can't be read is not called empty.
                 (try? cache.hasNoBlobs()) == true
                     ? "the pictures of \(store.path) are in the cache \(own), and \(cache.directory) has none"
                     : "the cache \(cache.directory) is a copy of \(own)")
@@ -108,7 +109,7 @@ struct CachePlaces {
     /// Checks the bucket's owner and the folder in front of it. Any folder will do, but all running workers must use
     /// the same folder, since its file locks protect the blobs from deletion.
     private func checkBucket(_ database: Place, _ folder: Place) async throws {
-        let owner = Self.decoded(try cache.identity.owner())
+        let owner = try Self.decoded(cache.identity.owner())
         if let owner, owner.isOther(than: database), owner.isThere {
             throw refusal("the database \(store.path) is a copy of \(owner.path)")
         }
@@ -144,8 +145,17 @@ struct CachePlaces {
         String(decoding: try JSONEncoder().encode(place), as: UTF8.self)
     }
 
-    /// Best effort: an unreadable record counts as none.
-    private static func decoded(_ text: String?) -> Place? {
-        text.flatMap { try? JSONDecoder().decode(Place.self, from: Data($0.utf8)) }
+    /// - Returns: nil for an empty record, which stands for none.
+    private static func decoded(_ text: String?) throws -> Place? {
+        guard let text, text.contains(where: { !$0.isWhitespace }) else { return nil }
+        do {
+            return try JSONDecoder().decode(Place.self, from: Data(text.utf8))
+        } catch {
+            // A copy may be used beside its original if this counted as none.
+            throw WorkerError(
+                .cannotCreate,
+                "The record of where the database and the cache were can't be read: \(text.prefix(80)). If neither is a "
+                    + "copy that is in use elsewhere, empty the file CACHE_OWNER in the cache.")
+        }
     }
 }

@@ -29,14 +29,15 @@ struct FileRemover: Sendable {
         defer { turns.unlock(Self.key) }
         let turn = try await turn()
         defer { withExtendedLifetime(turn) {} }
-        let (unused, inUse) = await sorted(dying)
+        let (unused, inUse, unlocked) = await sorted(dying)
         removal.inUse = dying.filter(inUse.contains)
-        let (forgotten, isUnfinished) = try await eviction.forgetDying(dying.filter { !inUse.contains($0) })
+        let (forgotten, isUnfinished) = try await eviction.forgetDying(
+            dying.filter { !inUse.contains($0) && unlocked[$0] == nil })
         removal.isUnfinished = isLimited || isUnfinished
         let failures = await remove(forgotten.compactMap { unused[$0] }, turn)
-        removal.stuck = forgotten.filter { failures[$0] != nil }
+        removal.stuck = forgotten.filter { failures[$0] != nil } + unlocked.keys
         removal.gone = forgotten.filter { failures[$0] == nil }
-        removal.trouble = removal.stuck.last.flatMap { failures[$0] }
+        removal.trouble = removal.stuck.last.flatMap { failures[$0] ?? unlocked[$0] }
         return try await eviction.settle(removal)
     }
 
@@ -60,16 +61,25 @@ struct FileRemover: Sendable {
         try await disk.run { [cache] in Result { () throws(CacheError) in try cache.turnToDelete() } }.get()
     }
 
-    /// Blobs that may be deleted, and blobs that a worker has open. Text that is no hash has no file, and is in
-    /// neither.
-    private func sorted(_ hashes: [String]) async -> (unused: [String: UnusedBlob], inUse: Set<String>) {
+    private typealias Sorted = (unused: [String: UnusedBlob], inUse: Set<String>, unlocked: [String: String])
+
+    /// Blobs that may be deleted, blobs that a worker has open, and the errors of blobs that can't be locked. Text that is
+    /// no hash has no file, and is in none of them.
+    private func sorted(_ hashes: [String]) async -> Sorted {
         await disk.run { [cache] in
-            var unused: [String: UnusedBlob] = [:]
-            var inUse: Set<String> = []
+            var sorted: Sorted = ([:], [], [:])
             for hash in hashes.compactMap({ BlobHash($0) }) {
-                if let blob = cache.unused(hash) { unused[hash.hex] = blob } else { inUse.insert(hash.hex) }
+                do throws(CacheError) {
+                    if let blob = try cache.unused(hash) {
+                        sorted.unused[hash.hex] = blob
+                    } else {
+                        sorted.inUse.insert(hash.hex)
+                    }
+                } catch {
+                    sorted.unlocked[hash.hex] = error.message
+                }
             }
-            return (unused, inUse)
+            return sorted
         }
     }
 

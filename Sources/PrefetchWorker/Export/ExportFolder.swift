@@ -29,15 +29,32 @@ final class ExportFolder {
     init(_ path: String) throws(WorkerError) {
         self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         draft = self.path + ".partial"
-        // Best effort: a folder that is not there has no files.
-        let present = (try? FileManager.default.contentsOfDirectory(atPath: self.path)) ?? []
-        guard present.isEmpty else {
-            throw WorkerError(.cannotCreate, "\(path) is there and not empty. Name a new folder, or remove it first.")
-        }
+        try Self.check(self.path)
         discard()  // Removes the draft that a stopped export has left.
         guard mkdir(draft, 0o755) == 0 else {
             let reason = Errno(rawValue: errno)
             throw WorkerError(.cannotCreate, "The folder \(draft) can't be made: \(reason).")
+        }
+    }
+
+    /// Checked before anything is exported, since the folder gets its name at the end.
+    private static func check(_ path: String) throws(WorkerError) {
+        var info = stat()
+        guard lstat(path, &info) == 0 else {
+            // If its own folder can't be read, the draft can't be made there.
+            return
+        }
+        guard info.st_mode & S_IFMT == S_IFDIR else {
+            throw WorkerError(.cannotCreate, "\(path) is there and no folder. Name a new folder.")
+        }
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: path)
+        } catch {
+            throw WorkerError(.cannotCreate, "The folder \(path) can't be read. Name a new folder.")
+        }
+        guard names.isEmpty else {
+            throw WorkerError(.cannotCreate, "\(path) is there and not empty. Name a new folder, or remove it first.")
         }
     }
 

@@ -42,7 +42,7 @@ final class HelperMark: Sendable {
 
     func close() {
         state.withLock { descriptor in
-            // Best effort: the kernel releases the lock in any case.
+            // Best effort: close(2) gives the descriptor up even if it fails.
             try? descriptor?.close()
             descriptor = nil
         }

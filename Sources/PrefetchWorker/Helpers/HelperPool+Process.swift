@@ -98,9 +98,12 @@ extension HelperPool {
     ///
     /// If a helper ends before that, no image is at fault: a library or memory is missing.
     func greet(_ helper: RunningHelper, on thread: DispatchQueue) async throws {
-        guard let protections = await firstWord(of: helper, on: thread) else {
+        let protections: HelperProtections
+        do {
+            protections = try await firstWord(of: helper, on: thread)
+        } catch {
             helper.kill()
-            throw HelperRefused(reason: "it ended before it was ready; 'worker doctor' may tell why")
+            throw error
         }
         guard program.isInUse(protections.coder) else {
             throw HelperRefused(
@@ -116,17 +119,25 @@ extension HelperPool {
         if isFirst { logger.warning("Images are decoded without a full sandbox. \(reasons)") }
     }
 
-    private func firstWord(of helper: RunningHelper, on thread: DispatchQueue) async -> HelperProtections? {
-        await withCheckedContinuation { continuation in
+    private func firstWord(of helper: RunningHelper, on thread: DispatchQueue) async throws -> HelperProtections {
+        try await withCheckedThrowingContinuation { continuation in
             thread.async { [socket = helper.socket] in
-                // Best effort: after any error here the helper cannot be used, and it counts as not ready.
-                let isThere = (try? socket.wait(milliseconds: 30_000)) ?? false
-                let word = isThere ? try? socket.receive() : nil
-                let protections = word.flatMap {
-                    try? JSONDecoder().decode(HelperProtections.self, from: Data($0.bytes))
-                }
-                continuation.resume(returning: protections)
+                continuation.resume(with: Result { try Self.firstWord(from: socket) })
             }
+        }
+    }
+
+    private static func firstWord(from socket: DescriptorSocket) throws -> HelperProtections {
+        guard try socket.wait(milliseconds: 30_000) else {
+            throw HelperRefused(reason: "it was not ready within 30 s")
+        }
+        guard let word = try socket.receive() else {
+            throw HelperRefused(reason: "it ended before it was ready; 'worker doctor' may tell why")
+        }
+        do {
+            return try JSONDecoder().decode(HelperProtections.self, from: Data(word.bytes))
+        } catch {
+            throw HelperRefused(reason: "it is of another version than the worker; install both together")
         }
     }
 }

@@ -77,7 +77,7 @@ final class PicturePublisher: Sendable {
             let isComplete =
                 group.count >= Publisher.groupItems || group.count >= inFlight.load(ordering: .relaxed)
             if isComplete || queue.isClosed || monotonicMilliseconds() >= deadline { break }
-            // Cancellation only ends the sleep early; the group is published anyway.
+            // Best effort: a cancelled task only polls without pauses, for as long as a group waits at most.
             try? await Task.sleep(for: .milliseconds(5))
         }
         await publish(group)

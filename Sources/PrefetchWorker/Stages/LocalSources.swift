@@ -72,6 +72,12 @@ extension LocalSources {
         do {
             file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
+            let isOfDisk = (error as? Errno).map {
+                [.ioError, .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory].contains($0)
+            }
+            if isOfDisk == true {
+                throw Failure(.diskError, "The file can't be opened: \(error).")
+            }
             // A missing file and one that a link leads to get the same message, so that it does not reveal which files
             // exist.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")

@@ -3,6 +3,7 @@ internal import Core
 internal import Download
 internal import Foundation
 public import ImageFiles
+internal import Logging
 internal import Synchronization
 internal import SystemPackage
 
@@ -24,10 +25,12 @@ final class Previews: Sendable {
     static let interval = Duration.seconds(1)
 
     private let helpers: HelperPool
-    private let show: @Sendable (Preview) -> Void
+    private let show: @Sendable (Preview) throws -> Void
     private let busy = Mutex<Set<String>>([])
+    /// Whether the last preview could not be shown, which was told.
+    private let hasFailed = Mutex(false)
 
-    init(helpers: HelperPool, show: @escaping @Sendable (Preview) -> Void) {
+    init(helpers: HelperPool, show: @escaping @Sendable (Preview) throws -> Void) {
         self.helpers = helpers
         self.show = show
     }
@@ -41,10 +44,23 @@ final class Previews: Sendable {
             Task {
                 defer { _ = busy.withLock { $0.remove(url) } }
                 guard let (report, image) = await helpers.preview(file, count: Int(part.received)) else { return }
-                show(
+                give(
                     Preview(
                         url: url, report: report, received: part.received, expected: part.expected, image: image))
             }
+        }
+    }
+
+    private func give(_ preview: Preview) {
+        do {
+            try show(preview)
+            hasFailed.withLock { $0 = false }
+        } catch {
+            let isFirst = hasFailed.withLock { failed in
+                defer { failed = true }
+                return !failed
+            }
+            if isFirst { helpers.logger.warning("Previews can't be written: \(error)") }
         }
     }
 }

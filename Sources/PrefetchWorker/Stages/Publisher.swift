@@ -104,7 +104,7 @@ final class Publisher: Sendable {
             let isFull = blobs >= Self.groupBlobs || group.count >= Self.groupItems
             let isComplete = isFull || group.count >= inFlight()
             if isComplete || queue.isClosed || monotonicMilliseconds() >= deadline { return group }
-            // Cancellation only ends the sleep early; the group is published anyway.
+            // Best effort: a cancelled task only polls without pauses, for as long as a group waits at most.
             try? await Task.sleep(for: .milliseconds(10))
         }
     }
@@ -233,8 +233,8 @@ final class Publisher: Sendable {
                     return nil
                 }
                 disk.report(error.message)
-                // Cancellation only ends the sleep early; the next attempt decides.
-                try? await Task.sleep(for: .seconds(1))
+                // A cancelled task, too, gives the disk time to recover.
+                await Pause.uncancelled(.seconds(1))
             }
         }
         return nil

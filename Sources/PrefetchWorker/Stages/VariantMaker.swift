@@ -147,7 +147,7 @@ struct VariantMaker: Sendable {
         guard blobs.reduce(0, { $0 + $1.size }) <= limit else { throw Self.tooLarge }
         do {
             if case .full(let reason) = try await budget.reserve(blobs, patiently: true) {
-                throw Failure.cacheIsFull(reason)
+                throw Task.isCancelled ? Failure.stopped() : Failure.cacheIsFull(reason)
             }
         } catch let failure as Failure {
             throw failure

@@ -56,9 +56,9 @@ enum FreeMemory {
 enum ProcessMemory {
     /// Bytes of resident memory without file pages, such as the program and its libraries.
     ///
-    /// - Returns: nil if the process has ended.
+    /// - Returns: nil if it can't be read, as when the process has ended.
     static func own(by process: pid_t) -> Int? {
-        // Best effort, like the calls below: a process that has ended has no memory, which is no error.
+        // Best effort, like the calls below: without the number a helper is replaced only after its count of images.
         guard let file = try? FileDescriptor.open("/proc/\(process)/statm", .readOnly, options: .closeOnExec) else {
             return nil
         }

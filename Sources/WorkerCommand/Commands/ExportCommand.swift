@@ -70,6 +70,7 @@ struct ExportCommand: AsyncParsableCommand {
                     guard let progress = try await store.reports.progress(job: job) else {
                         throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                     }
+                    try await store.check(variants: variant, job: job)
                     return try await JobExport(store: store, cache: cache, layout: layout, variants: Set(variant))
                         .run(job: job, to: folder, stop: stop) { counts in
                             guard let line, .now - drawn > .milliseconds(200) else { return }

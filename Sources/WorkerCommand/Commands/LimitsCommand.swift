@@ -60,7 +60,7 @@ struct LimitsCommand: AsyncParsableCommand {
             try await common.withStore { [change] store in
                 if reset, try await !resetIfConfirmed(name, in: store) { return }
                 if isChange { try await store.hosts.setLimits(change) }
-                show(try await store.hosts.limits())
+                try show(await store.hosts.limits())
             }
         }
     }
@@ -99,8 +99,8 @@ struct LimitsCommand: AsyncParsableCommand {
         return "\(milliseconds / unit.length)\(unit.name)"
     }
 
-    private func show(_ limits: [LimitsRecord]) {
-        if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Cannot fail: numbers and names.
+    private func show(_ limits: [LimitsRecord]) throws {
+        if json { return Terminal.print(try Output.json(limits)) }
         let number: (Int?) -> String = { $0.map(String.init) ?? "" }
         let ofHosts = limits.filter { $0.concurrency != nil || $0.perHost != nil || $0.rate != nil || $0.burst != nil }
         guard !limits.isEmpty else {

@@ -137,20 +137,20 @@ struct ScheduleCommand: AsyncParsableCommand {
         private static func next(_ schedule: ScheduleRecord) -> String {
             if schedule.paused { return "paused" }
             if let error = schedule.error { return Terminal.safe(error) }
-            // If the time zone is invalid, the first worker that plans the schedule writes that into `error`.
-            guard let due = schedule.startsAt, let zone = try? ScheduleZone(named: schedule.timeZone) else {
-                return "when a worker runs"
-            }
-            return zone.text(ofMilliseconds: due.milliseconds)
+            return schedule.startsAt.map { text(of: $0, schedule) } ?? "when a worker runs"
+        }
+
+        private static func text(of time: WallTime, _ schedule: ScheduleRecord) -> String {
+            // Best effort: without the zone's data on this machine the time is shown in UTC.
+            let zone = try? ScheduleZone(named: schedule.timeZone)
+            return zone?.text(ofMilliseconds: time.milliseconds) ?? Output.time(time)
         }
 
         private static func last(_ schedule: ScheduleRecord) -> String {
             guard let last = schedule.last else { return "" }
             let job = last.job.map { " job \($0)" } ?? ""
             let reason = last.message.map { ": \(Terminal.safe($0))" } ?? ""
-            let zone = try? ScheduleZone(named: schedule.timeZone)
-            let due = zone?.text(ofMilliseconds: last.dueAt.milliseconds) ?? Output.time(last.dueAt)
-            return "\(due) \(last.outcome ?? "being enqueued")\(job)\(reason)"
+            return "\(text(of: last.dueAt, schedule)) \(last.outcome ?? "being enqueued")\(job)\(reason)"
         }
     }
 

@@ -52,6 +52,7 @@ struct SheetCommand: AsyncParsableCommand {
                 guard let progress = try await store.reports.progress(job: job) else {
                     throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                 }
+                try await store.check(variants: variant.map { [$0] } ?? [], job: job)
                 let sheet = ContactSheet(
                     store: store, cache: cache, layout: layout, helpers: configuration.helpers,
                     limits: configuration.images, logger: CacheCommand.logger)

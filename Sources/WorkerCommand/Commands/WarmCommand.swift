@@ -48,7 +48,8 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
             var batches: [WarmBatch] = []
             for path in self.batches {
                 batches.append(
-                    try await WarmBatch(path, from: JobIntake.Source(common: common, lists: lists)))
+                    try await WarmBatch(
+                        path, from: JobIntake.Source(common: common, lists: lists, isQuiet: options.quiet)))
             }
             let run = try supervised(drains: true)
             try await common.withStore { store in

@@ -19,6 +19,7 @@ struct DashboardService: DashboardHost {
     func problem() async -> String? {
         if let statistics, !statistics.hasBegun { return "The worker is starting." }
         do throws(JobsError) {
+            try await store.database.checkFile()
             _ = try await store.reports.backlog()
             return nil
         } catch {

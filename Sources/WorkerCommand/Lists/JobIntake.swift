@@ -17,6 +17,8 @@ struct JobIntake: Sendable {
         var meta: [ListMember] = []
         /// The manifest of the job's own URLs, and their lines in it.
         var manifest: (path: String, lines: [Int?])?
+        /// Whether lists without a mistake need no line.
+        var isQuiet = false
         /// Gets a line for each list and for each mistake in it.
         var tell: (String) -> Void = { Terminal.error("worker: \($0)") }
     }

@@ -25,6 +25,7 @@ final class ListIntake {
     /// The members of `--meta`, which each URL gets unless its row has the same.
     private let common: [ListMember]
     private let tellLine: (String) -> Void
+    private let isQuiet: Bool
     /// How many URLs the lists before this one gave, which its limit does not count.
     private var countBefore = 0
 
@@ -39,6 +40,7 @@ final class ListIntake {
         options = source.lists
         common = source.meta
         tellLine = source.tell
+        isQuiet = source.isQuiet
         self.spool = spool
         self.fetcher = fetcher
         self.redaction = redaction
@@ -114,7 +116,7 @@ final class ListIntake {
             }
         }
         guard mistakes == 0 || options.skipInvalid else { return }
-        tell("\(path): \(Self.urls(spool.count - before)) of the query\(leftOutText)")
+        announce("\(path): \(Self.urls(spool.count - before)) of the query\(leftOutText)")
     }
 
     private func take(address: String, depth: Int) async throws {
@@ -171,7 +173,7 @@ final class ListIntake {
         guard let format, mistakes == 0 || options.skipInvalid else { return }
         let sitemaps = nestedCount - before.1
         let found = sitemaps > 0 ? "\(sitemaps) sitemaps" : Self.urls(spool.count - before.0)
-        tell("\(request.name): read as \(format.description): \(found)\(leftOutText)")
+        announce("\(request.name): read as \(format.description): \(found)\(leftOutText)")
     }
 
     private func untilLimit(_ body: () throws -> Void) throws {
@@ -229,6 +231,11 @@ final class ListIntake {
     // MARK: - Messages
 
     private func tell(_ text: String) { tellLine(Terminal.safe(text)) }
+
+    /// What a list was taken for.
+    private func announce(_ text: String) {
+        if !isQuiet { tell(text) }
+    }
 
     private var leftOutText: String { leftOut > 0 ? ", \(leftOut) left out by the selection" : "" }
 

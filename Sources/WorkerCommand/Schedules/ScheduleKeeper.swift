@@ -17,13 +17,26 @@ struct ScheduleKeeper {
     private static let interval: Duration = .seconds(2)
 
     func run() async {
+        var isPlanned = false
         for look in 0... {
             guard !Task.isCancelled else { return }
-            // At the start and every hour. Best effort: if it fails, the planned times stay.
-            if look.isMultiple(of: 1_800) { try? await store.schedules.planAnew() }
+            // At the start and every hour.
+            if look.isMultiple(of: 1_800) { isPlanned = false }
+            if !isPlanned { isPlanned = await planAnew() }
             await startAllDue()
             // Cancellation ends the sleep.
             try? await Task.sleep(for: Self.interval)
+        }
+    }
+
+    /// - Returns: false if the database could not be written; then the planned times stay.
+    private func planAnew() async -> Bool {
+        do {
+            try await store.schedules.planAnew()
+            return true
+        } catch {
+            logger.warning("The schedules can't be planned again: \(error.message)")
+            return false
         }
     }
 
@@ -92,13 +105,14 @@ struct ScheduledJob {
             let intake = try await intake(tell)
             return .success(try await intake.finish(run, in: store))
         } catch {
-            // Best effort: where even this can't be written, the run is taken over later.
             if Task.isCancelled {
-                // The worker stops, which is no fault of the lists.
+                // The worker stops, which is no fault of the lists. Best effort: otherwise the run is taken over when its
+                // claim ends.
                 try? await store.schedules.release(run)
                 return .success(.lost)
             }
             let error = WorkerError(ofCommand: error)
+            // Best effort: the error is returned; a run that is not ended is taken over later.
             try? await store.schedules.fail(run, error.message)
             return .failure(error)
         }

@@ -80,14 +80,13 @@ struct ProgramOptions: ParsableArguments {
         return path
     }
 
-    private static func previewWriter(_ path: String) throws -> @Sendable (Preview) -> Void {
+    private static func previewWriter(_ path: String) throws -> @Sendable (Preview) throws -> Void {
         let folder: PreviewFolder
         do {
             folder = try PreviewFolder(path)
         } catch {
             throw SettingsError("previews: the folder \(path) can't be made: \(error)")
         }
-        // Best effort: if a preview cannot be written, the next one replaces it.
-        return { preview in try? folder.show(preview) }
+        return { preview in try folder.show(preview) }
     }
 }

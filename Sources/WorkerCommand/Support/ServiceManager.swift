@@ -32,8 +32,11 @@ struct ServiceManager: Sendable {
         while !Task.isCancelled {
             if statistics.hasBegun {
                 var lines = isReady ? [] : ["READY=1"]
-                // Best effort: the run itself reports a database that cannot be read.
-                if watchdog != nil, (try? await store.reports.backlog()) != nil { lines.append("WATCHDOG=1") }
+                if watchdog != nil {
+                    // Best effort: an error is a sign of life, too, and the run itself reports it.
+                    _ = try? await store.reports.backlog()
+                    lines.append("WATCHDOG=1")
+                }
                 lines.append("STATUS=" + Self.status(statistics.counts))
                 send(lines)
                 isReady = true

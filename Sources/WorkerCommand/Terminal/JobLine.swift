@@ -9,15 +9,15 @@ struct JobLine {
 
     private enum Part: Int {
         // A narrow terminal leaves out the part with the highest number first.
-        case count, left, failed, rate, percent, bar, bytes, cached
+        case count, left, failed, rate, percent, bar, bytes, cached, done
     }
 
     /// - Parameter width: the columns that it may take; from 20 on, the line has no more.
     func text(width: Int, _ colours: Colours) -> String {
         let name = Terminal.safe(job.name ?? "job \(job.job)")
-        var parts = Set([Part.count, .left, .failed, .rate, .percent, .bar, .bytes, .cached])
+        var parts = Set([Part.count, .left, .failed, .rate, .percent, .bar, .bytes, .cached, .done])
         var title = String(name.prefix(24))
-        for least in stride(from: Part.cached.rawValue, through: 0, by: -1) {
+        for least in stride(from: Part.done.rawValue, through: 0, by: -1) {
             if columns(parts, title) <= width { break }
             if let part = Part(rawValue: least) { parts.remove(part) }
             title = String(name.prefix(max(8, width / 3)))
@@ -50,6 +50,7 @@ struct JobLine {
         var all: [(String, Part)] = [
             ("\(job.ended)/\(job.total)", .count), ("\(Output.fixed(job.percent, 0)) %", .percent),
         ]
+        if job.done > 0 { all.append(("\(job.done) done", .done)) }
         if job.cached > 0 { all.append(("\(job.cached) cached", .cached)) }
         if failed > 0 { all.append(("\(failed) failed", .failed)) }
         all.append(("\(Output.fixed(rate.items, rate.items < 10 ? 1 : 0))/s", .rate))

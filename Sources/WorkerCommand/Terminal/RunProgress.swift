@@ -38,6 +38,7 @@ struct RunProgress {
         var last = ""
         var before = (time: Self.seconds(), counts: statistics.counts)
         while !Task.isCancelled {
+            // Best effort: cancellation ends the sleep and the loop, and the run itself reports a database that can't be read.
             try? await Task.sleep(for: .seconds(10))
             guard !Task.isCancelled, let backlog = try? await store.reports.backlog() else { continue }
             let now = (time: Self.seconds(), counts: statistics.counts)

@@ -156,7 +156,7 @@ struct CollectorTests {
             let page = try await depot.store.eviction.candidates(nil, by: .used).page
             _ = try await depot.store.eviction.markDying(page)
             let hash = try #require(BlobHash(page[0].hash))
-            let unused = try #require(depot.cache.unused(hash))
+            let unused = try #require(try depot.cache.unused(hash))
             #expect(depot.cache.remove([unused], in: try depot.cache.turnToDelete()).compactMap { $0 }.isEmpty)
             let report = try await depot.collector().collect()
             #expect(report.evictedBlobs == 2)
