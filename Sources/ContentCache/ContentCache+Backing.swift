@@ -62,10 +62,15 @@ extension ContentCache {
         } catch {
             throw CacheError(error, "The blob \(hash) can't be locked for its deletion")
         }
-        if Self.lock(file, LOCK_EX),
+        func link() -> Bool {
             linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, name(of: hash), AT_SYMLINK_FOLLOW) == 0
-        {
-            return file
+        }
+        if Self.lock(file, LOCK_EX) {
+            if link() { return file }
+            if errno == ENOENT, isFolderMissing(of: hash) {
+                try makeFolders()
+                if link() { return file }
+            }
         }
         let reason = Errno(rawValue: errno)
         Glibc.close(file)

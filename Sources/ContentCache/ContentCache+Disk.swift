@@ -13,9 +13,14 @@ extension ContentCache {
     }
 
     /// The size of the file under a blob's name; nil if there is none.
-    public func size(of hash: BlobHash) -> Int64? {
+    public func size(of hash: BlobHash) throws(CacheError) -> Int64? { try status(of: hash).map { Int64($0.st_size) } }
+
+    /// What lstat(2) says of a blob's name; nil if no file has it.
+    func status(of hash: BlobHash) throws(CacheError) -> stat? {
         var info = stat()
-        return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
+        if lstat(name(of: hash), &info) == 0 { return info }
+        if errno == ENOENT { return nil }
+        throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be looked up")
     }
 
     // MARK: - The disk

@@ -35,13 +35,10 @@ extension ContentCache {
             throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
         }
         defer { closedir(entries) }
-        while let entry = readdir(entries) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
+        while let name = try Folders.next(entries, at: folder) {
             let path = folder.appending(name).string
             var info = stat()
-            guard name != ".", name != "..", lstat(path, &info) == 0 else { continue }
+            guard lstat(path, &info) == 0 else { continue }
             try visit(path, info)
         }
     }

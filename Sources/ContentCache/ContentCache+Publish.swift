@@ -141,7 +141,7 @@ extension ContentCache {
         throw CacheError(.disk, "The name of a blob stays taken by a file of another length.")
     }
 
-    private func isFolderMissing(of hash: BlobHash) -> Bool {
+    func isFolderMissing(of hash: BlobHash) -> Bool {
         var info = stat()
         return stat(blobs.appending(hash.shard).string, &info) != 0 && errno == ENOENT
     }

@@ -6,13 +6,18 @@ extension ContentCache {
     /// Whether a blob of this size exists. Its bytes are not read. With a backing store it is presumed to: only programs
     /// that share the index delete blobs there, and asking would cost a request for each cached URL.
     public func exists(_ hash: BlobHash, size: Int64) -> Bool {
-        backing != nil || hasFile(hash, size: size)
+        if backing != nil { return true }
+        do throws(CacheError) {
+            return try hasFile(hash, size: size)
+        } catch {
+            // Not missing: the program that opens it gets the disk's error.
+            return true
+        }
     }
 
-    private func hasFile(_ hash: BlobHash, size: Int64) -> Bool {
-        var info = stat()
-        return lstat(name(of: hash), &info) == 0 && info.st_mode & S_IFMT == S_IFREG
-            && Int64(info.st_size) == size
+    private func hasFile(_ hash: BlobHash, size: Int64) throws(CacheError) -> Bool {
+        guard let info = try status(of: hash) else { return false }
+        return info.st_mode & S_IFMT == S_IFREG && Int64(info.st_size) == size
     }
 
     /// Opens a blob after reading and verifying all of it. Damaged bytes go to quarantine, and so does any other file
@@ -136,11 +141,7 @@ extension ContentCache {
             throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
         }
         defer { closedir(directory) }
-        while let entry = readdir(directory) {
-            let file = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if file == "." || file == ".." { continue }
+        while let file = try Folders.next(directory, at: folder) {
             let hash = BlobHash(file)
             try visit(folder.appending(file), hash?.shard == name ? hash : nil)
         }
@@ -163,8 +164,12 @@ extension ContentCache {
         if let backing {
             return finding(hash, size) { () throws(CacheError) in try backing.size(of: hash).map { $0 == size } }
         }
-        if hasFile(hash, size: size) { return .good }
-        return isThere(hash) ? check(hash, size: size) : .missing
+        do throws(CacheError) {
+            if try hasFile(hash, size: size) { return .good }
+        } catch {
+            return .unreadable("\(hash): \(error.message)")
+        }
+        return checkFile(hash, size: size)
     }
 
     /// Checks a blob in the backing store. If it is missing or damaged there, an intact copy in the folder is stored.
@@ -177,8 +182,12 @@ extension ContentCache {
         } catch {
             found = error.code == .damaged ? .damaged : .unreadable("\(hash): \(error.message)")
         }
-        guard found == .missing || found == .damaged, isThere(hash), checkFile(hash, size: size) == .good else {
-            return found
+        guard found == .missing || found == .damaged else { return found }
+        switch checkFile(hash, size: size) {
+        case .good: break
+        // The folder may have the one copy that is left.
+        case .unreadable(let reason): return .unreadable(reason)
+        case .missing, .damaged: return found
         }
         do throws(CacheError) {
             return try heldAndStored(hash, size: size) == nil ? found : .good
@@ -203,9 +212,14 @@ extension ContentCache {
     }
 
     private func checkFile(_ hash: BlobHash, size: Int64) -> Finding {
-        // One call to lstat: between two calls the blob may be evicted and published again.
-        var info = stat()
-        guard lstat(name(of: hash), &info) == 0 else { return .missing }
+        // One look: between two the blob may be evicted and published again.
+        let info: stat
+        do throws(CacheError) {
+            guard let found = try status(of: hash) else { return .missing }
+            info = found
+        } catch {
+            return .unreadable("\(hash): \(error.message)")
+        }
         guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
             // It has another size than when it was published.
             do throws(CacheError) {
@@ -219,7 +233,7 @@ extension ContentCache {
             // It may have been evicted since.
             return try openedOrPutAside(hash) == nil ? .missing : .good
         } catch {
-            return hasFile(hash, size: size) || error.code != .damaged
+            return exists(hash, size: size) || error.code != .damaged
                 ? .unreadable("\(hash): \(error.message)") : .damaged
         }
     }

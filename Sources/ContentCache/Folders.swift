@@ -33,14 +33,26 @@ enum Folders {
             throw CacheError(Errno(rawValue: errno), "The folder \(path) can't be read")
         }
         defer { closedir(directory) }
-        while let entry = readdir(directory) {
+        while let name = try next(directory, at: path) {
+            // Another worker may be writing its marker at this moment.
+            if !name.hasPrefix("CACHE_VERSION") { return false }
+        }
+        return true
+    }
+
+    /// The next name of an open folder; nil at its end. readdir(3) returns nil for an error, too.
+    static func next(_ folder: OpaquePointer, at path: FilePath) throws(CacheError) -> String? {
+        while true {
+            errno = 0
+            guard let entry = readdir(folder) else {
+                if errno != 0 { throw CacheError(Errno(rawValue: errno), "The folder \(path) can't be read") }
+                return nil
+            }
             let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
                 tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            // Another worker may be writing its marker at this moment.
-            if name != ".", name != "..", !name.hasPrefix("CACHE_VERSION") { return false }
+            if name != ".", name != ".." { return name }
         }
-        return true
     }
 
     /// The text of a small file; `nil` if there is none.

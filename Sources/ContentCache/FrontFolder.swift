@@ -12,7 +12,7 @@ public struct FrontFolder: Sendable {
         if let known = cache.folderMeter.bytes { return known }
         var total: Int64 = 0
         for shard in 0..<256 {
-            for hash in try cache.files(inShard: shard) { total += cache.size(of: hash) ?? 0 }
+            for hash in try cache.files(inShard: shard) { total += try cache.size(of: hash) ?? 0 }
         }
         cache.folderMeter.set(total)
         return total

@@ -93,12 +93,7 @@ public struct LinkTree: Sendable {
         }
         defer { closedir(folder) }
         var names: [String] = []
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
+        while let name = try Folders.next(folder, at: directory.pushing(FilePath(relative))) { names.append(name) }
         return names
     }
 }

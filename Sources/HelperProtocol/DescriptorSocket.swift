@@ -27,6 +27,8 @@ package final class DescriptorSocket: Sendable {
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
 
+    package static let maxDescriptors = Int(pw_max_descriptors)
+
     package func send(_ bytes: [UInt8], _ descriptors: [FileDescriptor] = []) throws(Errno) {
         let numbers = descriptors.map(\.rawValue)
         while pw_send(descriptor.rawValue, bytes, bytes.count, numbers, numbers.count) < 0 {

@@ -115,7 +115,7 @@ import Testing
             try await w.eventually("it isn't ready") { try await ask(w, base + "/readyz").status == "503" }
             #expect(try await ask(w, base + "/readyz").body.contains(w.database))
             #expect(try await ask(w, base + "/healthz").status == "200")
-            for child in w.processes { kill(child, SIGKILL) }
+            try await w.stopAll()
         }
     }
 

@@ -83,6 +83,7 @@ import Testing
 
     @Test func `A program that keeps all others out is told of within seconds`() async throws {
         try await withWorker { w in
+            try await w.run("init")
             try await w.enqueue(w.url("/1.png"))
             let shell = try await w.shell(holding: "PRAGMA locking_mode = EXCLUSIVE; UPDATE jobs SET name = 'held'")
             for command in [

@@ -104,7 +104,7 @@ extension Transfer {
             if let cut { return with(response: cut) }
         }
         let message = "The download from \(hop.host) failed: \(easy.explain(code))."
-        let failureClass = FailureClass(curl: code, inHeaders: phase.isHeaders)
+        let failureClass = FailureClass(curl: code, inHeaders: phase.isHeaders && headerBytes > 0)
         return with(response: failureClass.map { Failure($0, message) } ?? .internalFault(message))
     }
 

@@ -49,10 +49,10 @@ struct DatabaseFile: Sendable {
         return Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
     }
 
-    /// In bytes; 0 if the file does not exist.
-    static func size(of path: String) -> Int {
+    /// Whether the file has no bytes or does not exist; false if it can't be looked up.
+    static func isEmpty(_ path: String) -> Bool {
         var info = stat()
-        return stat(path, &info) == 0 ? Int(info.st_size) : 0
+        return stat(path, &info) == 0 ? info.st_size == 0 : errno == ENOENT
     }
 
     struct Identity: Hashable, Sendable {
@@ -61,9 +61,12 @@ struct DatabaseFile: Sendable {
     }
 
     /// Whether the file with this identity was deleted, or another file has its name.
-    func isReplaced(_ identity: Identity) -> Bool {
+    func isReplaced(_ identity: Identity) -> Bool { Self.isReplaced(name, identity) }
+
+    /// False if the file can't be looked up: nothing is known then, and the next call looks again.
+    static func isReplaced(_ path: String, _ identity: Identity) -> Bool {
         var info = stat()
-        guard stat(name, &info) == 0 else { return errno == ENOENT || errno == ENOTDIR }
+        guard stat(path, &info) == 0 else { return errno == ENOENT || errno == ENOTDIR }
         return Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino)) != identity
     }
 

@@ -72,6 +72,10 @@ public final class DatabaseGate: Sendable {
         self.now = now
         self.uptime = uptime
         if missing == .refuse, access(path, F_OK) != 0 {
+            guard errno == ENOENT || errno == ENOTDIR else {
+                throw JobsError(
+                    .cannotOpen, "The database \(path) can't be opened: \(String(cString: strerror(errno))).")
+            }
             throw JobsError(
                 .cannotOpen,
                 "There is no database at \(path). Name one with --db or WORKER_DB, or make it with: worker init",

@@ -29,10 +29,13 @@ extension DatabaseGate {
 
     /// The log exists as long as this connection is open: SQLite deletes it with the last connection.
     private var isLogReplaced: Bool {
-        let now = DatabaseFile.identity(file.name + "-wal")
+        let path = file.name + "-wal"
         return log.withLock { known in
-            if known == nil { known = now }
-            return known != now
+            guard let before = known else {
+                known = DatabaseFile.identity(path)
+                return false
+            }
+            return DatabaseFile.isReplaced(path, before)
         }
     }
 
@@ -44,7 +47,7 @@ extension DatabaseGate {
     private func saveLog() async throws(JobsError) -> Bool {
         let isSaved = try await perform { [self] in
             try lockFile.withWriteLock {
-                guard DatabaseFile.size(of: file.name + "-wal") == 0 else { return false }
+                guard DatabaseFile.isEmpty(file.name + "-wal") else { return false }
                 return try database.writeWithoutTransaction { db in
                     let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
                     return row.map { $0[0] == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false

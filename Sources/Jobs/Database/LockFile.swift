@@ -47,13 +47,15 @@ final class LockFile: Sendable {
         var info = stat()
         guard fstat(descriptor.rawValue, &info) == 0 else { return }
         let mine = DatabaseFile.Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
-        guard path != "/dev/null", DatabaseFile.identity(path) != mine else { return }
+        guard path != "/dev/null", DatabaseFile.isReplaced(path, mine) else { return }
         do {
             // Under the mutex, so that no byte is locked in between, which the new file would lack.
             try held.withLock { held in
                 let file = try Self.open(path)
                 defer { try? file.close() }  // Best effort: the locks belong to the duplicate as well.
-                for byte in held { _ = Self.set(F_WRLCK, worker: byte, of: file) }
+                for byte in held where !Self.set(F_WRLCK, worker: byte, of: file) {
+                    throw Errno(rawValue: errno)
+                }
                 // dup2 clears the flag that keeps the descriptor from other programs.
                 guard dup2(file.rawValue, descriptor.rawValue) >= 0,
                     fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC) == 0
@@ -88,6 +90,9 @@ final class LockFile: Sendable {
     /// Marks a worker as alive until this process ends or releases it.
     func hold(worker: Int64) throws(JobsError) {
         guard set(F_WRLCK, worker: worker) else {
+            guard errno == EAGAIN || errno == EACCES else {
+                throw JobsError(.cannotOpen, "The lock file \(path) can't be locked: \(Errno(rawValue: errno)).")
+            }
             throw JobsError(.internalError, "Worker \(worker) is marked as alive by another process.")
         }
     }

@@ -71,6 +71,9 @@ public struct Salvage {
 
     private mutating func run(_ mayBeMissing: Bool, _ cache: Cache) throws -> Report {
         let isThere = access(path, F_OK) == 0
+        guard isThere || errno == ENOENT || errno == ENOTDIR else {
+            throw failure("The database \(path) can't be looked up")
+        }
         guard isThere || mayBeMissing else {
             throw JobsError(
                 .cannotOpen,
@@ -160,15 +163,35 @@ public struct Salvage {
         for number in 2..<1_000 where access(report.kept, F_OK) == 0 {
             report.kept = "\(path).broken-\(stamp)-\(number)"
         }
-        for ending in ["-wal", "-shm"] where rename(path + ending, report.kept + ending) != 0 && errno != ENOENT {
-            throw JobsError(.inputOutput, "\(path)\(ending) can't be put aside: \(String(cString: strerror(errno))).")
-        }
-        // The old database first gets a second name, so that there is a database at every moment.
-        unlink(report.kept)
-        guard link(path, report.kept) == 0, rename(draft, path) == 0 else {
-            throw JobsError(.inputOutput, "\(path) can't be replaced: \(String(cString: strerror(errno))).")
+        var moved: [String] = []
+        do {
+            for ending in ["-wal", "-shm"] {
+                if rename(path + ending, report.kept + ending) == 0 {
+                    moved.append(ending)
+                } else if errno != ENOENT {
+                    throw failure("\(path)\(ending) can't be put aside")
+                }
+            }
+            // The old database first gets a second name, so that there is a database at every moment.
+            unlink(report.kept)
+            guard link(path, report.kept) == 0, rename(draft, path) == 0 else {
+                let error = failure("\(path) can't be replaced")
+                unlink(report.kept)  // A database with two names is refused.
+                throw error
+            }
+        } catch {
+            // The old database stays in use, and its log may have the only copy of its last rows.
+            for ending in moved where rename(report.kept + ending, path + ending) != 0 {
+                throw JobsError(
+                    .inputOutput, "\(error) Its log is now \(report.kept)\(ending): rename it to \(path)\(ending).")
+            }
+            throw error
         }
         try sync(folder)
+    }
+
+    private func failure(_ what: String) -> JobsError {
+        JobsError(.inputOutput, "\(what): \(String(cString: strerror(errno))).")
     }
 
     private var folder: String {

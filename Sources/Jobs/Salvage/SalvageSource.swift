@@ -26,6 +26,12 @@ struct SalvageSource {
     /// - Throws: `tooNew`, `tooOld`; `busy` if another program is writing to it.
     mutating func open() throws {
         removeCopy()
+        // A file that this user may not open is not damaged.
+        for name in [path, path + "-wal"] {
+            let file = Glibc.open(name, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 || (errno == ENOENT && name != path) else { throw Self.failure("\(name) can't be opened") }
+            if file >= 0 { Glibc.close(file) }
+        }
         let missing = try padded()
         if missing == nil { try refuseOtherVersion(DatabaseGate.readOnlyName(of: path)) }
         if let missing {

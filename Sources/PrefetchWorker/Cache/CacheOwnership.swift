@@ -81,7 +81,7 @@ public enum CacheOwnership {
     /// Whether the cache really has a file of the index. A bucket is asked.
     private static func has(_ name: String, _ size: Int64, _ cache: ContentCache) throws -> Bool {
         guard let hash = BlobHash(name) else { return false }
-        guard let backing = cache.backing else { return cache.exists(hash, size: size) }
+        guard let backing = cache.backing else { return try cache.size(of: hash) == size }
         return try backing.size(of: hash) == size
     }
 

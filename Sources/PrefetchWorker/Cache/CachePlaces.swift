@@ -23,8 +23,12 @@ struct CachePlaces {
             inode = UInt64(info.st_ino)
         }
 
-        /// Whether the file is still at its path.
-        var isThere: Bool { Place(path) == self }
+        /// Whether the file is still at its path. If that can't be found out, it may be.
+        var isThere: Bool {
+            var info = stat()
+            if stat(path, &info) == 0 { return UInt64(info.st_ino) == inode }
+            return errno != ENOENT && errno != ENOTDIR
+        }
 
         /// Whether this is another file than `now`. In a snapshot of a whole file system the inodes may be equal: then
         /// the file at the old path is on another device.

@@ -94,7 +94,15 @@ struct ReadOnlyCache: Sendable {
     init(_ folder: String) throws {
         cache = try ContentCache(readOnly: FilePath(folder))
         let places = [cache.directory, cache.directory.removingLastComponent()].map { $0.appending("worker.db").string }
-        guard let database = places.first(where: { access($0, R_OK) == 0 }) else {
+        let database = try places.first { place in
+            if access(place, R_OK) == 0 { return true }
+            guard errno == ENOENT || errno == ENOTDIR else {
+                throw WorkerError(
+                    .cannotCreate, "The database \(place) can't be read: \(Errno(rawValue: errno)).")
+            }
+            return false
+        }
+        guard let database else {
             throw WorkerError(
                 .cannotCreate,
                 "The read-only cache \(folder) has no database: worker.db must be in the folder or beside it.")

@@ -43,7 +43,7 @@ extension Collector {
             }
             report.orphans += gone.count
             for name in try await store.eviction.unknown(blobs: others.filter { !gone.contains($0) }) {
-                left += BlobHash(name).flatMap { cache.size(of: $0) } ?? 0
+                left += try BlobHash(name).flatMap { try cache.size(of: $0) } ?? 0
             }
         }
         return try await store.eviction.limitReservations(of: dead, to: left)

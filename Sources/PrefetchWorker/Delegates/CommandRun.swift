@@ -62,6 +62,9 @@ struct CommandRun: Sendable {
                 try checked(output, Self.firstLine(complaint), result.terminationStatus)
             }
         } catch {
+            if (error as? SubprocessError)?.underlyingError?.isShortage == true {
+                return .failure(Failure(.diskError, "The command '\(command.name)' can't be run: \(error)"))
+            }
             return .failure(failure("can't be run: \(error)"))
         }
     }

@@ -114,10 +114,16 @@ struct CommandDelegate: WorkerDelegate {
         let line = Array(JSONText.adding("meta", item?.meta, to: text).utf8) + [UInt8(ascii: "\n")]
         await turns.waiting { await slots.enter() }
         defer { slots.leave() }
-        let file = try scratch.make()
-        try file.descriptor.writeAll(line + bytes)
-        let output = try await CommandRun(command: command, limits: limits, isDialogue: true)
-            .run(try file.openedForReading())
+        let file: BlobFile
+        do {
+            let written = try scratch.make()
+            try written.descriptor.writeAll(line + bytes)
+            file = try written.openedForReading()
+        } catch {
+            throw (error as? CacheError).map { Failure($0) }
+                ?? Failure(.diskError, "A file for the delegate can't be written: \(error)")
+        }
+        let output = try await CommandRun(command: command, limits: limits, isDialogue: true).run(file)
         guard let answer = DelegateAnswer(output) else {
             throw Failure(.delegate, "The delegate's command must answer with a line of JSON, and didn't.")
         }

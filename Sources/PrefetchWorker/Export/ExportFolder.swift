@@ -144,7 +144,7 @@ final class ExportFolder {
             // Best effort: the error that is thrown is the one to report.
             try? copy.close()
             unlink(target)
-            let isFull = (error as? Errno) == .noSpace
+            let isFull = (error as? Errno)?.isFullDisk == true
             throw Failure(isFull ? .diskFull : .diskError, "\(target) can't be written: \(error).")
         }
     }

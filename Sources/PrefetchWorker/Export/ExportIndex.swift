@@ -35,7 +35,8 @@ final class ExportText {
         do {
             try file.writeAll(buffer)
         } catch {
-            throw Failure((error as? Errno) == .noSpace ? .diskFull : .diskError, "\(path) can't be written: \(error).")
+            throw Failure(
+                (error as? Errno)?.isFullDisk == true ? .diskFull : .diskError, "\(path) can't be written: \(error).")
         }
         buffer.removeAll(keepingCapacity: true)
     }

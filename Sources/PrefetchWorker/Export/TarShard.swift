@@ -66,7 +66,8 @@ final class TarShard {
         do {
             try body()
         } catch {
-            throw Failure((error as? Errno) == .noSpace ? .diskFull : .diskError, "\(path) can't be written: \(error).")
+            throw Failure(
+                (error as? Errno)?.isFullDisk == true ? .diskFull : .diskError, "\(path) can't be written: \(error).")
         }
     }
 

@@ -59,7 +59,7 @@ final class HelperProgram: Sendable {
     /// Why no helper could be started, as a failure of class `disk-error`, since no item is at fault.
     static func failure(_ error: any Error, _ configuration: HelperConfiguration) -> Failure {
         let reason =
-            access(configuration.executable, X_OK) == 0
+            access(configuration.executable, F_OK) == 0 || errno != ENOENT
             ? "\(error)" : "there is no program \(configuration.executable), which is installed with worker"
         return Failure(.diskError, "A helper process can't be started: \(reason)")
     }

@@ -93,7 +93,8 @@ struct HelperWork: Sendable {
             defer { withExtendedLifetime(source) {} }
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
-            guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
+            let text = try Array(JSONEncoder().encode(request))
+            guard try send(text, descriptors, over: socket) else { return .crashed }
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
             guard let (bytes, strays) = try socket.receive() else { return .crashed }
             // A helper sends no descriptors, unless an image has taken it over.
@@ -109,12 +110,16 @@ struct HelperWork: Sendable {
     }
 
     /// - Returns: whether the helper was still running to receive it.
-    private func send(_ bytes: [UInt8], _ descriptors: [FileDescriptor], over socket: DescriptorSocket) -> Bool {
-        do {
+    /// - Throws: `disk` for a shortage of this machine, of which no image is guilty.
+    private func send(
+        _ bytes: [UInt8], _ descriptors: [FileDescriptor], over socket: DescriptorSocket,
+    ) throws(CacheError) -> Bool {
+        do throws(Errno) {
             try socket.send(bytes, descriptors)
             return true
         } catch {
-            return false
+            if error == .brokenPipe || error == .connectionReset || error == .socketNotConnected { return false }
+            throw CacheError(.disk, "A request can't be sent to a helper: \(error).")
         }
     }
 

@@ -107,7 +107,9 @@ final class FolderWalk: @unchecked Sendable {
         }
         var status = stat()
         let code = withCString(of: name) { fstatat(place, $0, &status, AT_SYMLINK_NOFOLLOW) }
-        return code == 0 ? status.st_mode & S_IFMT : 0
+        if code == 0 { return status.st_mode & S_IFMT }
+        // If its kind can't be found out, opening it as a file reports the error.
+        return errno == ENOENT ? 0 : S_IFREG
     }
 
     private func enter(_ name: [UInt8], in place: CInt, path: [UInt8], _ files: inout [NewPicture]) {

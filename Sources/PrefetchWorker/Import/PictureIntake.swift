@@ -55,8 +55,11 @@ struct PictureIntake: Sendable {
         }
     }
 
-    /// It has the class of a URL whose file is missing.
-    static func unreadable(_ error: any Error) -> Failure { Failure(.http(404), "The file can't be read: \(error)") }
+    /// It has the class of a URL whose file is missing, unless this machine lacks something.
+    static func unreadable(_ error: any Error) -> Failure {
+        let isShortage = (error as? Errno)?.isShortage == true
+        return Failure(isShortage ? .diskError : .http(404), "The file can't be read: \(error)")
+    }
 
     private func check(size: Int64) throws(Failure) {
         guard size > 0 else { throw Failure(.badImage, "The file is empty.") }
@@ -157,7 +160,7 @@ struct PictureIntake: Sendable {
             do {
                 try file.descriptor.writeAll(buffer[..<count])
             } catch {
-                let isFull = (error as? Errno) == .noSpace
+                let isFull = (error as? Errno)?.isFullDisk == true
                 throw Failure(isFull ? .diskFull : .diskError, "The copy can't be written: \(error)")
             }
         }
@@ -173,7 +176,7 @@ struct PictureIntake: Sendable {
         } catch let failure as Failure {
             throw failure
         } catch {
-            throw Failure(.diskFull, "The cache has no space for the file: \(error)")
+            throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
     }
 }

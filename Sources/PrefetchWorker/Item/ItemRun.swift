@@ -86,19 +86,24 @@ final class ItemRun {
     }
 
     private func fromReadOnlyCache() async throws(Failure) -> ItemEnding? {
+        var trouble: Failure?
         for other in stages.lookup.readOnly {
             guard let source = await stages.lookup.source(of: item.key, in: other), item.accepts(source),
-                try await !hasToAsk(about: source),
-                let original = await stages.lookup.copy(of: source, from: other)
+                try await !hasToAsk(about: source)
             else { continue }
             do throws(Failure) {
+                guard let original = try await stages.lookup.copy(of: source, from: other) else { continue }
                 guard let rendered = try await render(source, { original.file }) else { continue }
                 try plan.check(rendered.source)
                 return done(rendered, original: original, from: .disk)
             } catch {
-                // The network may have a better source.
+                // A stop or the disk is no fault of this source.
+                guard error.failureClass.isOfItem else { throw error }
+                // Another cache or the network may have a better source.
+                trouble = trouble ?? error
             }
         }
+        if let trouble, plan.options.contains(.fromCacheOnly) { throw trouble }
         return nil
     }
 

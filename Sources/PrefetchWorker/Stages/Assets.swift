@@ -56,6 +56,10 @@ final class Assets: Sendable {
             return Asset(hash: source.hash, file: try file.get())
         } catch let error as Failure {
             throw error
+        } catch let error as JobsError {
+            throw Failure(error)
+        } catch let error as CacheError where error.code != .damaged {
+            throw Failure(error)
         } catch {
             throw Failure(.transform, "The picture '\(redaction.shown(url))' can't be read from the cache: \(error)")
         }
@@ -76,6 +80,8 @@ final class Assets: Sendable {
         let result = await reading.run { [self] in Result { try opened(path) } }
         do {
             return try result.get()
+        } catch let error as Errno where error.isShortage {
+            throw Failure(.diskError, "The picture '\(name)' can't be opened: \(error).")
         } catch {
             throw Failure(.transform, "The picture '\(name)' can't be read from the assets' folder: \(error)")
         }

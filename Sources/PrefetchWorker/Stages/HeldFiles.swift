@@ -16,17 +16,13 @@ struct HeldFiles: Sendable {
     /// Opens the files of a result that are not held yet. Blocks on the disk.
     ///
     /// - Returns: false if one of the files is missing.
-    mutating func hold(_ completion: Completion, _ cache: any BlobStore, _ logger: Logger) -> Bool {
+    /// - Throws: `disk` if one can't be opened or is being deleted.
+    mutating func hold(_ completion: Completion, _ cache: any BlobStore) throws(CacheError) -> Bool {
         for rendition in completion.renditions where !hashes.contains(rendition.blob) {
-            do throws(CacheError) {
-                guard let hash = BlobHash(rendition.blob), let file = try cache.hold(hash, size: rendition.size)
-                else { return false }
-                hashes.found.insert(rendition.blob)
-                files.append(file)
-            } catch {
-                logger.warning("A cached file can't be held; its item goes back.", metadata: ["error": "\(error)"])
-                return false
-            }
+            guard let hash = BlobHash(rendition.blob), let file = try cache.hold(hash, size: rendition.size)
+            else { return false }
+            hashes.found.insert(rendition.blob)
+            files.append(file)
         }
         return true
     }

@@ -187,7 +187,7 @@ private final class ArrivingBody: LoaderBody {
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The loader's body is larger than the whole cache may be (--cache-max-size).")
         } catch {
-            let isFull = [.noSpace, .diskQuotaExceeded].contains(error as? Errno)
+            let isFull = (error as? Errno)?.isFullDisk == true
             throw Failure(isFull ? .diskFull : .diskError, "The loader's bytes can't be stored: \(error)")
         }
         state.withLock { state in

@@ -48,12 +48,25 @@ extension LocalSources {
             defer { buffer.deallocate() }
             var left = Int64(status.st_size)
             // A file that grows meanwhile is cut, and then its picture is incomplete.
-            while left > 0, case let count = try source.read(into: buffer), count > 0 {
+            while left > 0 {
+                let count: Int
+                do {
+                    count = try source.read(into: buffer)
+                } catch {
+                    // The disk of the folder, and not that of the cache: it is tried again, and fails alone.
+                    throw Failure(.http(500), "The file can't be read: \(error).")
+                }
+                if count == 0 { break }
                 try file.writeAll(buffer[..<min(count, Int(left))])
                 left -= Int64(count)
             }
         }
     }
+
+    private static let absent: [Errno] = [
+        .noSuchFileOrDirectory, .notDirectory, .permissionDenied, .tooManySymbolicLinkLevels, .fileNameTooLong,
+        .noSuchAddressOrDevice,
+    ]
 
     private static func tooLarge(_ limit: Int64) -> Failure {
         Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).")
@@ -72,12 +85,9 @@ extension LocalSources {
         do {
             file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
-            let isOfDisk = (error as? Errno).map {
-                [.ioError, .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory].contains($0)
-            }
-            if isOfDisk == true {
-                throw Failure(.diskError, "The file can't be opened: \(error).")
-            }
+            let error = error as? Errno ?? .ioError
+            if error.isShortage { throw Failure(.diskError, "The file can't be opened: \(error).") }
+            guard Self.absent.contains(error) else { throw Failure(.http(500), "The file can't be read: \(error).") }
             // A missing file and one that a link leads to get the same message, so that it does not reveal which files
             // exist.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
@@ -116,6 +126,8 @@ extension LocalSources {
             try write(file.descriptor)
             let blob = try PendingBlob(reading: file)
             return FetchedSource(blob, from: .file)
+        } catch let failure as Failure {
+            throw failure
         } catch {
             throw Failure(.diskError, "The source can't be stored: \(error)")
         }

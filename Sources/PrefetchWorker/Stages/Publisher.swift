@@ -197,13 +197,20 @@ final class Publisher: Sendable {
 
     /// - Returns: whether all files of a result are held now; false if one is missing.
     private func hold(_ completion: Completion, _ held: inout HeldFiles) async -> Bool {
-        let (all, isWhole) = await blocking.run { [cache, logger, held] in
+        let (all, outcome) = await blocking.run { [cache, held] in
             var held = held
-            let isWhole = held.hold(completion, cache, logger)
-            return (held, isWhole)
+            let outcome = Result { () throws(CacheError) in try held.hold(completion, cache) }
+            return (held, outcome)
         }
         held = all
-        return isWhole
+        do throws(CacheError) {
+            return try outcome.get()
+        } catch {
+            // Claims pause until the disk works, or the item would come back at once.
+            disk.report(error.message)
+            logger.warning("A cached file can't be held; its item goes back.", metadata: ["error": "\(error)"])
+            return false
+        }
     }
 
     private func ending(of entry: Entry, failure: CacheError?) -> ItemEnding {

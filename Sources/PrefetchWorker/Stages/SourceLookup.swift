@@ -70,10 +70,14 @@ final class SourceLookup: Sendable {
     }
 
     /// A verified copy of a source's bytes in the main cache's file system; nil if they are missing.
-    func copy(of source: SourceRecord, from other: ReadOnlyCache) async -> PendingBlob? {
+    ///
+    /// - Throws: failures of the main cache and its disk.
+    func copy(of source: SourceRecord, from other: ReadOnlyCache) async throws(Failure) -> PendingBlob? {
         guard let hash = BlobHash(source.hash) else { return nil }
         do {
             return try await files.copy(hash, size: source.size, from: other.cache)
+        } catch let failure as Failure {
+            throw failure
         } catch {
             logger.warning("A read-only cache can't be used.", metadata: ["error": "\(error)"])
             return nil

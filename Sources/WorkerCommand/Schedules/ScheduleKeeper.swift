@@ -112,6 +112,8 @@ struct ScheduledJob {
                 return .success(.lost)
             }
             let error = WorkerError(ofCommand: error)
+            // The disk or another program is at fault, and not the lists: the run is taken over when its claim ends.
+            if error.code == .tryLater || error.code == .inputOutput { return .failure(error) }
             // Best effort: the error is returned; a run that is not ended is taken over later.
             try? await store.schedules.fail(run, error.message)
             return .failure(error)
