@@ -67,10 +67,7 @@ struct DashboardActions: Sendable {
         var selection = JobControl.FailureSelection(host: wanted.host)
         selection.nameOfHost = HostNames.name(ofURL:)
         if let name = wanted.failure {
-            guard let failure = FailureClass(rawValue: name) else {
-                throw Refusal(.badRequest, "There is no class '\(name)' of failures.")
-            }
-            selection.failure = failure
+            selection.failure = try FailureClass(asked: name)
         }
         let (items, listed) = try await store.control.retry(
             job: job, selection, takesOffBlacklist: wanted.retryFailed ?? false)
@@ -123,8 +120,8 @@ struct DashboardActions: Sendable {
             selection = .url(try url(wanted.url, wanted.handle))
         } else if let host = wanted.host {
             selection = .host(host)
-        } else if let failure = wanted.failure.flatMap(FailureClass.init(rawValue:)) {
-            selection = .failure(failure)
+        } else if let name = wanted.failure {
+            selection = .failure(try FailureClass(asked: name))
         } else {
             throw Refusal(.badRequest, "Name a url, a host or a class of failures.")
         }
@@ -189,7 +186,9 @@ extension ItemQuery {
         if let name = query["state"] {
             guard Self.states.contains(String(name)) else {
                 throw Refusal(
-                    .badRequest, "There is no state '\(name)'. The states are: \(Self.states.joined(separator: ", ")).")
+                    .badRequest,
+                    "There is no state '\(name)'.\(NearestWord.question(String(name), among: Self.states)) The states are: "
+                        + "\(Self.states.joined(separator: ", ")).")
             }
             state = String(name)
         }
@@ -205,10 +204,18 @@ extension ItemQuery {
         after = query["after"].flatMap { Int64($0) }
         limit = query["limit"].flatMap { Int($0) } ?? limit
         if let name = query["class"] {
-            guard let failure = FailureClass(rawValue: String(name)) else {
-                throw Refusal(.badRequest, "There is no class '\(name)' of failures.")
-            }
-            self.failure = failure
+            failure = try FailureClass(asked: String(name))
         }
+    }
+}
+
+extension FailureClass {
+    /// - Throws: a refusal with the nearest name.
+    fileprivate init(asked name: String) throws(Refusal) {
+        guard let known = FailureClass(rawValue: name) else {
+            let question = NearestWord.question(name, among: Self.allNamed.map(\.rawValue))
+            throw Refusal(.badRequest, "There is no class '\(name)' of failures.\(question)")
+        }
+        self = known
     }
 }

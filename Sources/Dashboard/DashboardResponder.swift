@@ -140,7 +140,7 @@ struct DashboardResponder: HTTPResponder {
     }
 
     private func number(_ text: String) throws(Refusal) -> Int64 {
-        guard let number = Int64(text), number > 0 else { throw Refusal(.notFound, "'\(text)' is no number.") }
+        guard let number = Int64(text), number > 0 else { throw Refusal(.notFound, "'\(text)' is no number above 0.") }
         return number
     }
 

@@ -113,7 +113,7 @@ public final class DashboardServer: Sendable {
         case EADDRINUSE: "the port is in use"
         case EADDRNOTAVAIL: "this machine has no such address"
         case EACCES: "the port may be used by root only"
-        default: "error \(error.errnoCode)"
+        default: String(cString: strerror(error.errnoCode))
         }
     }
 }

@@ -14,7 +14,8 @@ public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         let (host, port) = Self.split(text)
         guard let number = Int(port), (0...65_535).contains(number), port.allSatisfy(\.isNumber) else {
             throw DashboardError(
-                "'\(text)' is no address to listen at. Write an address and a port such as 127.0.0.1:8080.")
+                "'\(text)' is no address to listen at. Write an address and a port from 0 to 65535, such as 127.0.0.1:8080."
+            )
         }
         let address = host == "localhost" ? "127.0.0.1" : host
         guard Self.isAddress(address) else {

@@ -12,6 +12,9 @@ extension Doctor {
                 .path(FilePath(helpers.executable)), arguments: Arguments(helpers.arguments + ["--test-sandbox"]),
                 output: .bytes(limit: 1 << 20), error: .discarded)
             report = try JSONDecoder().decode(SandboxReport.self, from: Data(result.standardOutput))
+        } catch is DecodingError {
+            return Finding(
+                part: "sandbox", verdict: .warning, detail: "it could not be tried: the helper gave no report")
         } catch {
             return Finding(part: "sandbox", verdict: .warning, detail: "it could not be tried: \(error)")
         }

@@ -87,10 +87,30 @@ extension Effect {
         if halves.count == 2, let named = kind.parameters.first(where: { $0.name == halves[0] }) {
             return (named, String(halves[1]))
         }
+        if halves.count == 2, !takesAnyText(kind, place) {
+            throw noParameter(String(halves[0]), of: kind)
+        }
         guard place < kind.parameters.count else {
             throw VariantSpecError("'\(kind.rawValue)' has one value too many; write \(usage(of: kind))")
         }
         return (kind.parameters[place], word)
+    }
+
+    /// Whether the value at a place is a text, which may have '='.
+    private static func takesAnyText(_ kind: EffectKind, _ place: Int) -> Bool {
+        guard place < kind.parameters.count else { return false }
+        switch kind.parameters[place].kind {
+        case .text, .argument: return true
+        default: return false
+        }
+    }
+
+    private static func noParameter(_ name: String, of kind: EffectKind) -> VariantSpecError {
+        let names = kind.parameters.map(\.name)
+        let hint =
+            NearestWord.find(name, among: names).map { "did you mean '\($0)'?" }
+            ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
+        return VariantSpecError("'\(kind.rawValue)' has no parameter '\(VariantSpecError.quoted(name))'; \(hint)")
     }
 
     init(json: JSONValue) throws(VariantSpecError) {
@@ -124,12 +144,7 @@ extension Effect {
         var given: [String: ParameterValue] = [:]
         for (key, value) in members.sorted(by: { $0.key < $1.key }) {
             guard let parameter = kind.parameters.first(where: { $0.name == key }) else {
-                let names = kind.parameters.map(\.name)
-                let hint =
-                    NearestWord.find(key, among: names).map { "did you mean '\($0)'?" }
-                    ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
-                throw VariantSpecError(
-                    "'\(kind.rawValue)' has no parameter '\(VariantSpecError.quoted(key))'; \(hint)")
+                throw noParameter(key, of: kind)
             }
             if case .null = value { continue }
             given[key] = try parameter.read(value, of: kind.rawValue)

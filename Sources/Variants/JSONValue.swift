@@ -54,11 +54,13 @@ extension [String: JSONValue] {
         }
     }
 
-    func integer(_ key: String) throws(VariantSpecError) -> Int? {
+    /// - Parameter range: for the message alone.
+    func integer(_ key: String, in range: ClosedRange<Int>) throws(VariantSpecError) -> Int? {
         switch self[key] {
         case nil, .null?: nil
         case .integer(let value)?: value
-        case .some(let other): throw Self.wrong(key, "a whole number", other)
+        case .some(let other):
+            throw Self.wrong(key, "a whole number between \(range.lowerBound) and \(range.upperBound)", other)
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Core
 internal import FoundationEssentials
 
 /// A checked value that a user gave to an effect or an encoder.
@@ -164,7 +165,23 @@ package struct Parameter: Sendable {
     private func label(_ owner: String) -> String { owner == name ? "'\(name)'" : "'\(name)' of '\(owner)'" }
 
     private func wrong(_ text: String, _ owner: String) -> VariantSpecError {
-        VariantSpecError("\(label(owner)) must be \(wanted), not '\(VariantSpecError.quoted(text))'")
+        VariantSpecError("\(label(owner)) must be \(wanted), not '\(VariantSpecError.quoted(text))'\(hint(text))")
+    }
+
+    /// The nearest of the words that it may be.
+    private func hint(_ text: String) -> String {
+        var (words, known): ([String], [String]) = ([text], [])
+        switch kind {
+        // 'no' would be the nearest to 'on'.
+        case .flag where text != "on": known = ["yes", "no", "true", "false"]
+        case .word(let all): known = all
+        case .words(let all): (words, known) = (text.split(separator: "+").map(String.init), all + ["all"])
+        case .colour: known = ["white", "black", "transparent"]
+        case .opaqueColour: known = ["white", "black"]
+        default: break
+        }
+        let near = words.first { !known.contains($0) }.flatMap { NearestWord.find($0, among: known) }
+        return near.map { "; did you mean '\($0)'?" } ?? ""
     }
 
     private var wanted: String {

@@ -81,14 +81,14 @@ extension VariantSpec {
             throw VariantSpecError("there is no 'name'; every variant needs one")
         }
         var spec = VariantSpec(unchecked: name)
-        spec.width = try members.integer("width")
-        spec.height = try members.integer("height")
+        spec.width = try members.integer("width", in: 1...65_535)
+        spec.height = try members.integer("height", in: 1...65_535)
         spec.fit = try members.word("fit", among: Fit.allCases.map(\.rawValue), Fit.init) ?? .inside
         spec.enlarge = try members.flag("enlarge") ?? false
         if !members.isAuto {
             spec.format = try members.word("format", among: Output.allCases.map(\.rawValue), Output.init(word:))
         }
-        spec.quality = try members.integer("quality")
+        spec.quality = try members.integer("quality", in: 1...100)
         spec.position = try Self.position(members["position"])
         spec.effects = try Self.effects(members["ops"])
         spec.options = try Self.options(members)

@@ -60,7 +60,7 @@ extension VariantSpec {
         guard let value = plainNumber(digits) else {
             throw VariantSpecError(
                 "'\(VariantSpecError.quoted(String(digits)))' in '\(VariantSpecError.quoted(size))' is no number of "
-                    + "pixels; write WIDTHxHEIGHT in whole pixels, as in 320x240")
+                    + "pixels from 1 to 65535; write WIDTHxHEIGHT in whole pixels, as in 320x240")
         }
         return value
     }
@@ -151,6 +151,9 @@ enum Suggestion {
         if let number = Int(part.trimmingPrefix("quality:").trimmingPrefix("quality=").trimmingPrefix("q=")) {
             return (1...100).contains(number)
                 ? "did you mean q\(number)? A quality is q1 to q100" : "a quality is q1 to q100"
+        }
+        if part.first == "q", part.count > 1, part.dropFirst().allSatisfy(\.isNumber) {
+            return "a quality is q1 to q100"
         }
         if part == "q" || part == "quality" { return "a quality is q1 to q100, such as q80" }
         if let word = habits[part.lowercased()] { return "did you mean \(word)?" }

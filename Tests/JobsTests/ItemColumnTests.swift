@@ -23,8 +23,8 @@ struct ItemColumnTests {
             "headers must be a JSON object of strings, as in '{\"Referer\":\"https://example.com/\"}'"),
         Mistake("sha256", "'abc'", "sha256 must be 64 hexadecimal digits"),
         Mistake("sha256", "printf('%064d', 0) || 'g'", "sha256 must be 64 hexadecimal digits"),
-        Mistake("size", "-1", "size must be a number of bytes"),
-        Mistake("size", "'many'", "size must be a number of bytes"),
+        Mistake("size", "-1", "size must be a whole number of bytes, 0 or more"),
+        Mistake("size", "'many'", "size must be a whole number of bytes, 0 or more"),
         Mistake(
             "fallbacks", "'https://a.example/'",
             "fallbacks must be a JSON array of at most 16 strings, as in json_array('https://example.com/b.jpg')"),

@@ -101,7 +101,8 @@ struct Mistake: CustomTestStringConvertible, Sendable {
             ("variants", "x'00'", "variants must be text, as in 'thumb=320x240,cover,webp,q80'"),
             ("headers", "'Referer: https://a.example/'", headers), ("headers", "'{\"Referer\":7}'", headers),
             ("sha256", "'abc'", "sha256 must be 64 hexadecimal digits"),
-            ("size", "-1", "size must be a number of bytes"), ("size", "'1 MB'", "size must be a number of bytes"),
+            ("size", "-1", "size must be a whole number of bytes, 0 or more"),
+            ("size", "'1 MB'", "size must be a whole number of bytes, 0 or more"),
             ("fallbacks", "'https://b.example/b.jpg'", fallbacks), ("fallbacks", "json_array(7)", fallbacks),
         ].flatMap { column, value, complaint in
             [
@@ -162,7 +163,7 @@ struct Mistake: CustomTestStringConvertible, Sendable {
             "CHECK constraint failed: the name of a schedule has 1 to 100 characters"),
         Mistake(
             "INSERT INTO schedules (name, manifest, cron, jitter) VALUES ('shop', 'sources: []', '0 * * * *', '5m')",
-            "CHECK constraint failed: jitter is a number of milliseconds, a day at most"),
+            "CHECK constraint failed: jitter is a whole number of milliseconds, from 0 to a day"),
         Mistake(
             "INSERT INTO schedules (name, manifest, cron, missed) VALUES ('shop', 'sources: []', '0 * * * *', 'all')",
             "CHECK constraint failed: missed is 'once' or 'skip'"),

@@ -94,7 +94,7 @@ import Testing
         Mistake("run --max-frames 0", "max-frames must be a whole number from 1 to 1000000, not '0'."),
         Mistake("run --max-decoder-memory much", "max-decoder-memory must be a number of bytes such as 64MiB"),
         Mistake("run --connect-timeout soon", "connect-timeout must be a time such as 15s, 500ms or 7d, not 'soon'."),
-        Mistake("run --connect-timeout 0", "connect-timeout must be positive."),
+        Mistake("run --connect-timeout 0", "The range is 1ms to"),
         Mistake("run --allow-addresses everywhere", "allow-addresses: "),
         Mistake("run --header Referer", "A header is 'Name: value', or @FILE for a file of such lines."),
         Mistake("run --header Cookie:x", "Cookie would go to every host. Give it to a job: worker enqueue --header"),

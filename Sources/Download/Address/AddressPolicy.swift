@@ -37,13 +37,16 @@ public struct AddressPolicy: Sendable {
         self.init(allowed: allowed, text: Set(ranges).sorted().joined(separator: ","))
     }
 
+    /// The names of ranges, in order.
+    public static let names: [String] = named.keys.sorted()
+
     /// A range that is neither a known name nor an address with an optional prefix length.
     public struct InvalidRange: Error, Sendable, Equatable, CustomStringConvertible {
         public let text: String
 
         public var description: String {
-            "'\(text)' is no address range: give one of \(AddressPolicy.named.keys.sorted().joined(separator: ", ")), "
-                + "or a range such as 10.1.0.0/16 or fd00::/8."
+            "'\(text)' is no address range: give one of \(AddressPolicy.names.joined(separator: ", ")), "
+                + "or a range such as 10.1.0.0/16 (0 to 32) or fd00::/8 (0 to 128)."
         }
     }
 

@@ -212,3 +212,10 @@ extension Transfer {
         cut(Failure(.forbiddenAddress, sentence))
     }
 }
+
+extension Transfer {
+    /// Tells the observer of a body that it fails; a body that hasn't begun has no observer.
+    func tellFailure() {
+        if case .body(let receiver) = phase { receiver.fail() }
+    }
+}

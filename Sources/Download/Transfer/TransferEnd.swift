@@ -76,11 +76,6 @@ extension Transfer {
         return Partial(url: hop.text, etag: etag, writer: writer, total: assembly?.total ?? headers.contentLength)
     }
 
-    /// Tells the observer of a body that it fails; a body that hasn't begun has no observer.
-    func tellFailure() {
-        if case .body(let receiver) = phase { receiver.fail() }
-    }
-
     private static let worthResuming: Int64 = 16 << 10
 
     private func next(_ location: [UInt8]) throws(Failure) -> DownloadURL {

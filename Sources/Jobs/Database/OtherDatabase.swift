@@ -57,7 +57,11 @@ public enum OtherDatabase {
                 }
             }
         } catch let error as DatabaseError {
-            let reason = error.message ?? "error \(error.resultCode.rawValue)"
+            // Of GRDB, which names its functions.
+            let isNoQuery = error.resultCode == .SQLITE_MISUSE || error.message == "empty statement"
+            let reason =
+                isNoQuery
+                ? "it must be one SELECT, without parameters" : error.message ?? "error \(error.resultCode.rawValue)"
             if error.resultCode == .SQLITE_NOTADB { throw JobsError(.refused, "\(path) is no SQLite database.") }
             throw JobsError(.refused, "The query can't be run on \(path): \(reason).")
         }

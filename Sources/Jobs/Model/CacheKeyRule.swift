@@ -1,3 +1,5 @@
+internal import Core
+
 /// A rule that makes the cache key of a URL, so that one picture with changing query strings has one key.
 public struct CacheKeyRule: Hashable, Sendable {
     private enum Kind: Hashable {
@@ -26,8 +28,12 @@ public struct CacheKeyRule: Hashable, Sendable {
             kind = .keep(Set(text.dropFirst(5).split(separator: "+").map(String.init)))
         } else if text.hasPrefix("s"), let mark = text.dropFirst().first {
             let parts = text.dropFirst(2).split(separator: mark, omittingEmptySubsequences: false).map(String.init)
-            guard parts.count == 3, parts[2].isEmpty, !parts[0].isEmpty, parts[0].utf8.count <= Self.longestPattern
-            else { throw Self.refusal(text, "it needs a pattern and a replacement") }
+            guard parts.count == 3, parts[2].isEmpty, !parts[0].isEmpty else {
+                throw Self.refusal(text, "it needs a pattern and a replacement")
+            }
+            guard parts[0].utf8.count <= Self.longestPattern else {
+                throw Self.refusal(text, "a pattern has 1 to \(Self.longestPattern) bytes")
+            }
             do {
                 kind = .substitute(try KeyPattern(parts[0], replacement: parts[1]))
             } catch {
@@ -42,7 +48,8 @@ public struct CacheKeyRule: Hashable, Sendable {
         JobsError(
             .refused,
             "cache-key must be drop-query, keep:NAME+NAME or s/PATTERN/REPLACEMENT/, not '\(text.prefix(100))': \(reason)."
-        )
+                + NearestWord.question(
+                    String(text.prefix { $0 != ":" && $0 != "/" }), among: ["drop-query", "keep"]))
     }
 
     /// The key of a URL; the URL itself if the rule leaves no text.

@@ -31,11 +31,13 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         let lower = text.lowercased()
         let fields = (Self.words[lower] ?? lower).split(whereSeparator: \.isWhitespace).map(String.init)
         guard fields.count == 5 else {
-            let words = Self.words.keys.sorted().joined(separator: ", ")
+            let words = Self.words.keys.sorted()
+            let question = fields.count == 1 ? NearestWord.question(lower, among: words) : ""
             throw JobsError(
                 .refused,
                 "'\(text.prefix(100))' is no schedule: it needs five fields (minute, hour, day of the month, month, day of the week), "
-                    + "such as '17 3 * * *' for each day at 3:17, or one of \(words).")
+                    + "such as '17 3 * * *' for each day at 3:17, or one of \(words.joined(separator: ", ")).\(question)"
+            )
         }
         description = fields.joined(separator: " ")
         minutes = try Self.field(fields[0], "minute", 0...59)
@@ -65,10 +67,16 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
             else {
                 let named = names.isEmpty ? "" : " or \(names[0]) to \(names[names.count - 1])"
                 let highest = names == dayNames ? 6 : range.upperBound
+                let word = text.split { ",-/".contains($0) }.map(String.init)
+                    .first { Int($0) == nil && $0 != "*" && !names.contains($0) }
+                let meant = word.flatMap { word in
+                    NearestWord.find(word, among: names) ?? names.first { word.hasPrefix($0) }
+                }
                 throw JobsError(
                     .refused,
                     "'\(text.prefix(60))' is no \(name) of a schedule: it is *, a number from \(range.lowerBound) to \(highest)\(named), a range "
-                        + "such as \(range.lowerBound)-\(highest), a step such as */2, or several of these with commas."
+                        + "such as \(range.lowerBound)-\(highest), a step such as */2 (1 to \(range.upperBound)), or several of these with commas."
+                        + (meant.map { " Did you mean '\($0)'?" } ?? "")
                 )
             }
             for value in stride(from: values.lowerBound, through: values.upperBound, by: step) {

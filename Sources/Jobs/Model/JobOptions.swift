@@ -206,30 +206,34 @@ public struct JobSettings: Hashable, Sendable {
         guard let time = milliseconds(text) else {
             throw JobsError(
                 .refused,
-                "\(name) must be a time with a unit (ms, s, m, h, d) such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'."
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 90s, 12h or 7d, from 0 to 10000000d, or -1 for ever, not '\(text.prefix(64))'."
             )
         }
         return time
     }
 
     static func time(
-        _ text: String, _ name: String, most: Int64 = 86_400_000,
+        _ text: String, _ name: String, least: Int64 = 1, most: Int64 = 86_400_000,
     ) throws(JobsError) -> Int64 {
-        guard let time = milliseconds(text), (1...most).contains(time) else {
+        guard let time = milliseconds(text), (least...most).contains(time) else {
             throw JobsError(
                 .refused,
-                "\(name) must be a time with a unit (ms, s, m, h, d) such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'."
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 500ms, 3s or 2m, from \(least)ms to \(most / 3_600_000)h, not '\(text.prefix(64))'."
             )
         }
         return time
     }
 
+    /// 10,000,000 days.
+    private static let longest: Int64 = 864_000_000_000_000
+
+    /// - Returns: nil for a text without a unit, which might be meant as days, and above the longest time.
     static func milliseconds(_ text: String) -> Int64? {
-        // A number without a unit might be meant as days.
         if text == "0" { return 0 }
         guard let unit = units.first(where: { text.hasSuffix($0.0) }),
-            let number = Int64(text.dropLast(unit.0.count)), (0...10_000_000).contains(number)
+            let number = Int64(text.dropLast(unit.0.count)), number >= 0
         else { return nil }
-        return number * unit.1
+        let (time, isTooLong) = number.multipliedReportingOverflow(by: unit.1)
+        return isTooLong || time > longest ? nil : time
     }
 }

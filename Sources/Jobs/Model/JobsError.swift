@@ -83,7 +83,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
             self.init(.cannotOpen, "The database \(path) can't be opened for writing: \(detail).")
         case .SQLITE_CONSTRAINT:
-            self.init(.refused, detail)
+            // The name of a CHECK is a sentence; SQLite's own words stand before it.
+            self.init(.refused, String(detail.trimmingPrefix("CHECK constraint failed: ")))
         default:
             self.init(
                 .internalError,

@@ -99,7 +99,7 @@ extension PictureFilter.Quantity {
         case .width, .height: "a whole number of pixels from 0 to 1000000000000000"
         case .area: "a whole number of pixels in all from 0 to 1000000000000000"
         case .bytes: "a whole number of bytes, kB, MB, KiB or MiB, from 0 to 1000 TB"
-        case .aspect: "the width divided by the height, above 0, as 1.5 or 3:2"
+        case .aspect: "the width divided by the height, from 0 to 1000000000000000, as 1.5 or 3:2"
         }
     }
 

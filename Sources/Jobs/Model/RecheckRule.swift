@@ -22,7 +22,7 @@ public struct RecheckRule: Hashable, Sendable {
         else {
             throw JobsError(
                 .refused,
-                "recheck must be the shortest and the longest interval, each with a unit (ms, s, m, h, d), such as 1h..30d, not '\(text.prefix(64))'."
+                "recheck must be the shortest and the longest interval, each with a unit (ms, s, m, h, d), such as 1h..30d, from 1ms to 10000000d and the shortest first, not '\(text.prefix(64))'."
             )
         }
         bounds = shortest...longest

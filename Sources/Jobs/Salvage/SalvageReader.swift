@@ -68,7 +68,8 @@ struct SalvageReader {
                     size = 1
                     continue
                 }
-                return (last, "\(error)")
+                let isOfDisk = (error as? DatabaseError)?.resultCode == .SQLITE_IOERR
+                return (last, isOfDisk ? "the disk can't read the others" : "the pages of the others are damaged")
             }
             for row in rows { try take(row) }
             outcome.rows += rows.count

@@ -65,7 +65,7 @@ extension Schema {
                     AND host = '*')),
             per_host INTEGER CONSTRAINT "per_host is a whole number from 1 to 1000"
                 CHECK (per_host IS NULL OR (typeof(per_host) = 'integer' AND per_host BETWEEN 1 AND 1000)),
-            rate REAL CONSTRAINT "rate is a number of requests a second"
+            rate REAL CONSTRAINT "rate is a number of requests a second, from 0.0001 to 100000"
                 CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
             burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
                 CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000)),

@@ -26,7 +26,7 @@ extension ItemSchema {
                     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*')
                 """),
         Schema.refuse(
-            "size must be a number of bytes",
+            "size must be a whole number of bytes, 0 or more",
             when: "NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0)"),
         Schema.refuse(
             "fallbacks must be a JSON array of at most 16 strings, as in json_array('https://example.com/b.jpg')",

@@ -14,7 +14,7 @@ extension Schema {
             origin TEXT,
             cron TEXT NOT NULL,
             time_zone TEXT NOT NULL DEFAULT 'UTC',
-            jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a number of milliseconds, a day at most"
+            jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a whole number of milliseconds, from 0 to a day"
                 CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND \(longestJitter)),
             missed TEXT NOT NULL DEFAULT 'once' CONSTRAINT "missed is 'once' or 'skip'"
                 CHECK (missed = 'once' OR missed = 'skip'),

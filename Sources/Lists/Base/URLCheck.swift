@@ -113,7 +113,7 @@ public enum URLCheck {
             }
             let port = authority[authority.index(after: close)...]
             return port.isEmpty || isPort(port.dropFirst()) && port.hasPrefix(":")
-                ? nil : "'\(shown)' has no valid port."
+                ? nil : "'\(shown)' has no valid port: a number from 1 to 65535."
         }
         let host = authority.prefix { $0 != ":" }
         if host.isEmpty { return "'\(shown)' has no host." }

@@ -109,7 +109,7 @@ final class XMLPushParser: ListParser {
         case XML_ERR_NAME_REQUIRED: "'<' begins no tag; in text it is written as &lt;"
         case XML_ERR_CDATA_NOT_FINISHED, XML_ERR_COMMENT_NOT_FINISHED, XML_ERR_PI_NOT_FINISHED:
             "a comment or a section is not closed"
-        default: "it can't be read from there on (error \(code) of libxml2)"
+        default: "it can't be read from there on"
         }
     }
 

@@ -61,7 +61,8 @@ public enum RebuildProcess {
                 error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false)
             ).terminationStatus
         } catch {
-            throw WorkerError(.unavailable, "The rebuild can't be started in a process of its own: \(error)")
+            throw WorkerError(
+                .unavailable, "The rebuild can't be started in a process of its own: \(reason(ofStart: error))")
         }
     }
 

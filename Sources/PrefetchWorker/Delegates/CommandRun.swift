@@ -63,9 +63,10 @@ struct CommandRun: Sendable {
             }
         } catch {
             if (error as? SubprocessError)?.underlyingError?.isShortage == true {
-                return .failure(Failure(.diskError, "The command '\(command.name)' can't be run: \(error)"))
+                return .failure(
+                    Failure(.diskError, "The command '\(command.name)' can't be run: \(reason(ofStart: error))"))
             }
-            return .failure(failure("can't be run: \(error)"))
+            return .failure(failure("can't be run: \(reason(ofStart: error))"))
         }
     }
 

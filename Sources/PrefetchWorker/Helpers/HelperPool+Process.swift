@@ -148,3 +148,29 @@ struct HelperRefused: Error, CustomStringConvertible {
 
     var description: String { reason }
 }
+
+extension DescriptorSocket {
+    /// - Returns: whether the helper was still running to receive a request.
+    /// - Throws: `disk` for a shortage of this machine, of which no image is guilty.
+    func reaches(_ request: [UInt8], _ descriptors: [FileDescriptor]) throws(CacheError) -> Bool {
+        do throws(Errno) {
+            try send(request, descriptors)
+            return true
+        } catch {
+            if error == .brokenPipe || error == .connectionReset || error == .socketNotConnected { return false }
+            throw CacheError(.disk, "A request can't be sent to a helper: \(error).")
+        }
+    }
+}
+
+extension HelperPool {
+    /// - Throws: `transform` if a request needs more descriptors than a message takes.
+    static func check(files: Int, assets: Int) throws(Failure) {
+        guard 1 + files + assets <= DescriptorSocket.maxDescriptors else {
+            throw Failure(
+                .transform,
+                "The job has \(files) variants with \(assets) other pictures, and a helper takes "
+                    + "\(DescriptorSocket.maxDescriptors - 1) in all; make two jobs of it.")
+        }
+    }
+}

@@ -60,7 +60,7 @@ final class HelperProgram: Sendable {
     static func failure(_ error: any Error, _ configuration: HelperConfiguration) -> Failure {
         let reason =
             access(configuration.executable, F_OK) == 0 || errno != ENOENT
-            ? "\(error)" : "there is no program \(configuration.executable), which is installed with worker"
+            ? reason(ofStart: error) : "there is no program \(configuration.executable), which is installed with worker"
         return Failure(.diskError, "A helper process can't be started: \(reason)")
     }
 
@@ -75,7 +75,13 @@ final class HelperProgram: Sendable {
                 let result = try await Subprocess.run(
                     .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + words),
                     output: .bytes(limit: 1 << 20), error: .discarded)
-                return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
+                do {
+                    return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
+                } catch {
+                    throw HelperRefused(
+                        reason: "it ended without a report (\(result.terminationStatus)); run "
+                            + "\(configuration.executable) --describe to see why")
+                }
             }
             group.addTask {
                 try await Task.sleep(for: patience)

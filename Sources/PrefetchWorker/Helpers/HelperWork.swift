@@ -94,7 +94,7 @@ struct HelperWork: Sendable {
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
             let text = try Array(JSONEncoder().encode(request))
-            guard try send(text, descriptors, over: socket) else { return .crashed }
+            guard try socket.reaches(text, descriptors) else { return .crashed }
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
             guard let (bytes, strays) = try socket.receive() else { return .crashed }
             // A helper sends no descriptors, unless an image has taken it over.
@@ -106,20 +106,6 @@ struct HelperWork: Sendable {
         } catch {
             // A helper with an invalid reply was broken by an image; it gets no more requests.
             return .crashed
-        }
-    }
-
-    /// - Returns: whether the helper was still running to receive it.
-    /// - Throws: `disk` for a shortage of this machine, of which no image is guilty.
-    private func send(
-        _ bytes: [UInt8], _ descriptors: [FileDescriptor], over socket: DescriptorSocket,
-    ) throws(CacheError) -> Bool {
-        do throws(Errno) {
-            try socket.send(bytes, descriptors)
-            return true
-        } catch {
-            if error == .brokenPipe || error == .connectionReset || error == .socketNotConnected { return false }
-            throw CacheError(.disk, "A request can't be sent to a helper: \(error).")
         }
     }
 

@@ -1,3 +1,5 @@
+internal import Core
+
 /// Makes a file's URL from its path in a folder, as in `https://shop.example/img/{path}`.
 ///
 /// `{path}` is the path in the folder, `{folder}` the path without the name, `{name}` the name, `{stem}` the name
@@ -31,7 +33,10 @@ public struct URLTemplate: Sendable, Hashable {
             guard let close = rest[open...].firstIndex(of: "}"),
                 let placeholder = Placeholder(rawValue: String(rest[rest.index(after: open)..<close]))
             else {
-                throw WorkerError(.usage, "'\(rest[open...].prefix(40))' is no placeholder. They are \(names).")
+                let word = rest[open...].prefix { $0 != "}" } + "}"
+                let known = Placeholder.allCases.map { "{\($0.rawValue)}" }
+                let question = NearestWord.question(String(word), among: known)
+                throw WorkerError(.usage, "'\(word.prefix(40))' is no placeholder.\(question) They are \(names).")
             }
             parts.append(.value(placeholder, isQuery: isQuery))
             rest = rest[rest.index(after: close)...]

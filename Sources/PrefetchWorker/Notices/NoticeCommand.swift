@@ -49,7 +49,7 @@ struct NoticeCommand: Sendable {
             case .signaled(let signal): return "The command was ended by signal \(signal)."
             }
         } catch {
-            return "The command can't be run: \(error)"
+            return "The command can't be run: \(reason(ofStart: error))"
         }
     }
 }

@@ -31,12 +31,7 @@ struct VariantMaker: Sendable {
         _ specs: [VariantSpec], of source: BlobFile, _ assets: [String: Asset], tolerance: DecodeTolerance,
     ) async throws(Failure) -> (TransformReport, [PendingBlob]) {
         guard !specs.isEmpty else { return try await Self.made(helpers.facts(of: source, tolerance: tolerance)) }
-        guard 1 + specs.count + assets.count <= DescriptorSocket.maxDescriptors else {
-            throw Failure(
-                .transform,
-                "The job has \(specs.count) variants with \(assets.count) other pictures, and a helper takes "
-                    + "\(DescriptorSocket.maxDescriptors - 1) in all; make two jobs of it.")
-        }
+        try HelperPool.check(files: specs.count, assets: assets.count)
         let staged = specs.map(StagedVariant.init)
         let firsts: [VariantSpec]
         do {

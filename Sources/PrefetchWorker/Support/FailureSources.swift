@@ -1,6 +1,7 @@
 internal import ContentCache
 internal import Core
 internal import Jobs
+internal import Subprocess
 internal import SystemPackage
 
 // The item does not cause errors of the database and the cache: it goes back to the queue, and the worker pauses.
@@ -18,4 +19,10 @@ extension Errno {
 
     /// A full disk or a used-up quota.
     var isFullDisk: Bool { self == .noSpace || self == .diskQuotaExceeded }
+}
+
+/// Why a program could not be started, without the words of the library that starts it.
+func reason(ofStart error: any Error) -> String {
+    guard let error = error as? SubprocessError else { return "\(error)" }
+    return error.underlyingError.map { "\($0)" } ?? "it can't be started"
 }

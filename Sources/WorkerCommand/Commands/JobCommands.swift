@@ -173,7 +173,8 @@ extension FailureClass {
             let near =
                 isStatus ? "http-\(text)" : habits[text.lowercased()] ?? NearestWord.find(text, among: names)
             let advice =
-                near.map { "Did you mean '\($0)'?" } ?? "The classes are: \(names.joined(separator: ", ")), http-NNN."
+                near.map { "Did you mean '\($0)'?" }
+                ?? "The classes are: \(names.joined(separator: ", ")), http-100 to http-999."
             throw SettingsError("Unknown class '\(text)'. \(advice)")
         }
         self = match

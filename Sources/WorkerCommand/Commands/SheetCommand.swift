@@ -91,7 +91,9 @@ struct SheetCommand: AsyncParsableCommand {
         let format = ["jpg": "jpeg", "tif": "tiff"][ending] ?? ending
         guard file.contains("."), formats.contains(format), format != "auto" else {
             let known = formats.filter { $0 != "auto" }.joined(separator: ", ")
-            throw SettingsError("The file's ending must be a format's: jpg, \(known), not '\(file.suffix(40))'.")
+            throw SettingsError(
+                "The file's ending must be a format's: jpg, \(known), not '\(file.suffix(40))'."
+                    + NearestWord.question(ending, among: ["jpg", "tif"] + formats.filter { $0 != "auto" }))
         }
         return format
     }

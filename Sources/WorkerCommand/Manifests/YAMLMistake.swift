@@ -15,7 +15,21 @@ enum YAMLMistake {
         }
     }
 
+    /// Sentences for those of the reader that say nothing about what to do.
+    private static let own = [
+        "but found another document": "a second document begins here; leave out the line ---",
+        "mapping values are not allowed in this context":
+            "': ' is there a second time, or the indentation is wrong; put the value in quotes",
+        "found character that cannot start any token":
+            "no value begins with this character; indent with spaces, and put the value in quotes",
+        "did not find expected <document start>": "the text goes on behind its end; check the indentation",
+        "did not find expected node content": "a value is missing here",
+        "found unexpected end of stream": "a quote is opened and never closed",
+        "could not find expected ':'": "a key needs ': ' behind it",
+    ]
+
     private static func words(_ problem: String) -> String {
+        if let own = own[problem] { return own }
         let missing = "did not find expected "
         return problem.hasPrefix(missing) ? "\(problem.dropFirst(missing.count)) is expected here" : problem
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Download
 import Jobs
 import PrefetchWorker
@@ -38,7 +39,10 @@ enum DownloadSettings {
         guard let end = text.firstRange(of: "://"), schemes.contains(text[..<end.lowerBound].lowercased()) else {
             throw SettingsError(
                 "proxy must be a URL with its scheme, such as http://proxy:8080. The schemes are: "
-                    + schemes.joined(separator: ", ") + ".")
+                    + schemes.joined(separator: ", ") + "."
+                    + (text.firstRange(of: "://").map {
+                        NearestWord.question(String(text[..<$0.lowerBound]), among: schemes)
+                    } ?? ""))
         }
         return text
     }

@@ -91,7 +91,7 @@ struct RunOptions: ParsableArguments {
 
 /// Parses `--allow-addresses`.
 enum AddressRanges {
-    private static let words = ["loopback", "private", "link-local"]
+    private static let words = AddressPolicy.names
     private static let habits = ["localhost": "loopback", "local": "private", "lan": "private", "intranet": "private"]
 
     static func policy(_ ranges: [String]) throws(SettingsError) -> AddressPolicy {

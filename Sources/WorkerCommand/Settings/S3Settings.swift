@@ -6,8 +6,15 @@ enum S3Settings {
         "s3-endpoint", nil, "url", "The server of a cache in a bucket; else AWS_ENDPOINT_URL, or Amazon's.")
     private static let region = Setting.text(
         "s3-region", nil, "region", "The region of a cache in a bucket; else AWS_REGION, or us-east-1.")
-    private static let encryption = Setting.text(
-        "s3-encryption", nil, "kind", "Server-side encryption of stored objects: AES256 or aws:kms.")
+    private enum Encryption: String, CaseIterable, Sendable {
+        case own = "AES256"
+        case keys = "aws:kms"
+        case twoLayers = "aws:kms:dsse"
+    }
+
+    private static let encryption = Setting<Encryption>.choice(
+        "s3-encryption", nil, "Server-side encryption of stored objects: AES256, aws:kms or aws:kms:dsse.",
+        placeholder: "kind")
     private static let encryptionKey = Setting.text(
         "s3-encryption-key", nil, "id", "The id of the key for aws:kms.")
     private static let storageClass = Setting.text(
@@ -23,7 +30,7 @@ enum S3Settings {
         bucket.folderBytes = try settings.value(folderSize, nil)
         bucket.endpoint = try settings.optional(endpoint, nil)
         bucket.region = try settings.optional(region, nil)
-        bucket.encryption = try settings.optional(encryption, nil)
+        bucket.encryption = try settings.optional(encryption, nil)?.rawValue
         bucket.encryptionKey = try settings.optional(encryptionKey, nil)
         bucket.storageClass = try settings.optional(storageClass, nil)
         return bucket

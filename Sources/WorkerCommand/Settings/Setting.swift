@@ -77,12 +77,11 @@ extension Setting where Value == Int64 {
         Setting(name: name, help: help, placeholder: "bytes", standard: standard, standardText: standardText) {
             text throws(SettingsError) in
             let lower = text.lowercased().filter { $0 != " " }
-            guard let value = Self.amount(lower, in: Self.sizes, below: 9e18) else {
+            guard let value = Self.amount(lower, in: Self.sizes, below: 9e18), value >= least else {
                 throw SettingsError(
                     "\(name) must be a number of bytes such as 64MiB, not '\(text)'. The units are: B, KiB, MiB, GiB, TiB, kB, "
-                        + "MB, GB, TB.")
+                        + "MB, GB, TB. The range is \(least)\(least > 0 ? "B" : "") to 9000000TB.")
             }
-            guard value >= least else { throw SettingsError("\(name) must be positive.") }
             return value
         }
     }
@@ -98,22 +97,22 @@ extension Setting where Value == Int64 {
         Setting(name: name, help: help, placeholder: "time", standard: standard, standardText: standardText) {
             text throws(SettingsError) in
             if forEver.contains(text) { return -1 }
-            guard let value = Self.amount(text, in: Self.spans, below: 3.2e13) else {
+            let (least, most) = (max(0, range.lowerBound), min(range.upperBound, LimitsRecord.longestAge))
+            guard let value = Self.amount(text, in: Self.spans, below: 9e18), (least...most).contains(value) else {
                 let words = forEver.map { ", or '\($0)' for ever" }.first ?? ""
                 let near = Self.nearTime(to: text).map { " Did you mean \($0)?" } ?? ""
                 throw SettingsError(
                     "\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.\(near) The units are: ms, s, m, "
-                        + "h, d.")
-            }
-            guard value >= range.lowerBound else {
-                let least = range.lowerBound > 1 ? "at least \(range.lowerBound)ms" : "positive"
-                throw SettingsError("\(name) must be \(least).")
-            }
-            guard value <= range.upperBound else {
-                throw SettingsError("\(name) must be at most \(range.upperBound / 1_000)s, not '\(text)'.")
+                        + "h, d. The range is \(Self.shown(least)) to \(Self.shown(most)).")
             }
             return value
         }
+    }
+
+    private static func shown(_ milliseconds: Int64) -> String {
+        let units: [(name: String, length: Int64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
+        let unit = units.first { milliseconds % $0.length == 0 } ?? ("ms", 1)
+        return milliseconds == 0 ? "0" : "\(milliseconds / unit.length)\(unit.name)"
     }
 
     /// `7d` for `7days`.
@@ -187,7 +186,10 @@ extension Setting where Value == Bool {
             switch text.lowercased() {
             case "true", "yes", "on", "1": return true
             case "false", "no", "off", "0": return false
-            default: throw SettingsError("\(name) must be true or false, not '\(text)'.")
+            default:
+                throw SettingsError(
+                    "\(name) must be true or false, not '\(text)'."
+                        + NearestWord.question(text, among: ["true", "false", "yes", "no"]))
             }
         }
     }

@@ -46,6 +46,12 @@ struct CommandCatalogue: Decodable {
         try? JSONDecoder().decode(CommandCatalogue.self, from: Data(WorkerCommand._dumpHelp().utf8))
     }
 
+    /// The flags of all commands, in order.
+    var flags: [String] {
+        func all(_ command: Command) -> [String] { command.flags + command.children.flatMap(all) }
+        return Set(all(command) + ["--help", "--version"]).sorted()
+    }
+
     /// The commands that have a flag, each with its path: `worker cache gc`.
     func commands(with flag: String) -> [String] { paths { $0.option(flag) != nil } }
 

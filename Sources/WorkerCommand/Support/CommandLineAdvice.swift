@@ -78,7 +78,8 @@ struct CommandLineAdvice {
         let owners = catalogue.commands(with: flag)
         let written = ([word] + rest.prefix(1)).joined(separator: " ")
         guard !owners.isEmpty else {
-            return "Unknown option '\(flag)'. Options follow a command: worker COMMAND [OPTIONS]"
+            let question = NearestWord.question(flag, among: catalogue.flags)
+            return "Unknown option '\(flag)'.\(question) Options follow a command: worker COMMAND [OPTIONS]"
         }
         let meant = owners.contains("worker run") ? "worker run" : owners[0]
         if owners.count < 6 { return "The option \(flag) belongs to '\(meant)'. Write: \(meant) \(written)" }

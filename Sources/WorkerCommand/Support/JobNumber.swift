@@ -6,7 +6,9 @@ enum JobNumber {
     /// - Throws: an error that says that a job is a number.
     static func read(_ text: String) throws -> Int64 {
         guard let number = Int64(text), number > 0 else {
-            throw SettingsError("A job is a number, not '\(text)'. List the jobs with: worker status")
+            let isNumber = !text.isEmpty && text.drop { $0 == "-" }.allSatisfy(\.isNumber)
+            throw SettingsError(
+                "A job is a number\(isNumber ? " above 0" : ""), not '\(text)'. List the jobs with: worker status")
         }
         return number
     }

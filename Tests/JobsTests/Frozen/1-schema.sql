@@ -299,7 +299,7 @@ CREATE TABLE limits (
             AND host = '*')),
     per_host INTEGER CONSTRAINT "per_host is a whole number from 1 to 1000"
         CHECK (per_host IS NULL OR (typeof(per_host) = 'integer' AND per_host BETWEEN 1 AND 1000)),
-    rate REAL CONSTRAINT "rate is a number of requests a second"
+    rate REAL CONSTRAINT "rate is a number of requests a second, from 0.0001 to 100000"
         CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
     burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
         CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000)),
@@ -364,7 +364,7 @@ CREATE TABLE schedules (
     origin TEXT,
     cron TEXT NOT NULL,
     time_zone TEXT NOT NULL DEFAULT 'UTC',
-    jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a number of milliseconds, a day at most"
+    jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a whole number of milliseconds, from 0 to a day"
         CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 86400000),
     missed TEXT NOT NULL DEFAULT 'once' CONSTRAINT "missed is 'once' or 'skip'"
         CHECK (missed = 'once' OR missed = 'skip'),
@@ -855,7 +855,7 @@ SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer
     THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
 SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
-SELECT RAISE(ABORT, 'size must be a number of bytes') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
+SELECT RAISE(ABORT, 'size must be a whole number of bytes, 0 or more') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
 SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
     THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
 END;
@@ -868,7 +868,7 @@ SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer
     THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
 SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
-SELECT RAISE(ABORT, 'size must be a number of bytes') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
+SELECT RAISE(ABORT, 'size must be a whole number of bytes, 0 or more') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
 SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
     THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
 END;
