@@ -92,23 +92,26 @@ extension CacheIndex {
         }
     }
 
+    /// The link of a removed entry, with a number that each removal has of its own.
+    public typealias RemovedLink = (link: CacheEntry, removal: Int64)
+
     /// Some links of removed entries.
-    public func removedLinks(limit: Int) async throws(JobsError) -> [CacheEntry] {
+    public func removedLinks(limit: Int) async throws(JobsError) -> [RemovedLink] {
         try await gate.read { db in
-            try db.rows("SELECT key, variant, '' AS blob, format FROM removed_links LIMIT ?", [limit])
-                .map(CacheEntry.init(row:))
+            try db.rows("SELECT key, variant, '' AS blob, format, removal FROM removed_links LIMIT ?", [limit])
+                .map { (CacheEntry(row: $0), $0["removal"]) }
         }
     }
 
-    /// Takes links off the list of links to delete.
-    public func forgetRemovedLinks(_ links: [CacheEntry]) async throws(JobsError) {
+    /// Takes links off the list of links to delete, but those whose entries were removed once more since.
+    public func forgetRemovedLinks(_ links: [RemovedLink]) async throws(JobsError) {
         var rest = links[...]
         while !rest.isEmpty {
             let seen = try await gate.writeSlice(.links) { [rest] db, rows in
-                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link in
+                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link, removal in
                     try db.run(
-                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ?",
-                        [link.key, link.variant, link.format])
+                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ? AND removal = ?",
+                        [link.key, link.variant, link.format, removal])
                 }
                 return (seen, seen)
             }
@@ -120,7 +123,7 @@ extension CacheIndex {
     static func noteRemovedLink(of entry: CacheEntry, in db: Database) throws {
         try db.run(
             """
-            INSERT OR IGNORE INTO removed_links SELECT ?, ?, ?
+            INSERT OR REPLACE INTO removed_links (key, variant, format) SELECT ?, ?, ?
                 WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = ?)
             """, [entry.key, entry.variant, entry.format, Schema.linksProperty])
     }

@@ -77,10 +77,12 @@ enum CacheSchema {
         CREATE INDEX entries_by_blob ON cache_entries (blob);
 
         -- Links of entries that a DELETE has removed, until a program that can reach the cache's files has unlinked them.
+        -- removal: another number for each removal, so that a later one is not taken for one that was settled.
         CREATE TABLE removed_links (
             key TEXT NOT NULL,
             variant TEXT NOT NULL,
             format TEXT NOT NULL,
+            removal INTEGER NOT NULL DEFAULT (random()),
             PRIMARY KEY (key, variant, format)
         ) WITHOUT ROWID;
 

@@ -70,7 +70,7 @@ extension Schema {
             key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
             FROM cache_entries;
         CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
-            INSERT OR IGNORE INTO removed_links SELECT OLD.key, OLD.variant, OLD.format
+            INSERT OR REPLACE INTO removed_links (key, variant, format) SELECT OLD.key, OLD.variant, OLD.format
                 WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = '\(linksProperty)');
             DELETE FROM cache_entries WHERE key = OLD.key AND variant = OLD.variant;
             UPDATE sources SET kept = 0 WHERE key = OLD.key AND OLD.variant = 'original';

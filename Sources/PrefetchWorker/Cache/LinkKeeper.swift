@@ -123,11 +123,11 @@ public struct LinkKeeper: Sendable {
 
     /// Deletes the links of removed entries.
     func unlinkRemoved() async throws {
-        while case let links = try await store.cache.removedLinks(limit: 500), !links.isEmpty {
-            try await settle(links)
-            try await store.cache.forgetRemovedLinks(links)
-            // Settled again, for entries that were removed once more in between.
-            try await settle(links)
+        while case let removed = try await store.cache.removedLinks(limit: 500), !removed.isEmpty {
+            try await settle(removed.map(\.link))
+            // Not before: a link whose entry came back meanwhile may have been deleted and not yet made again when this
+            // program is killed, and then the next program settles it.
+            try await store.cache.forgetRemovedLinks(removed)
         }
     }
 

@@ -205,6 +205,7 @@ CREATE TABLE removed_links (
     key TEXT NOT NULL,
     variant TEXT NOT NULL,
     format TEXT NOT NULL,
+    removal INTEGER NOT NULL DEFAULT (random()),
     PRIMARY KEY (key, variant, format)
 ) WITHOUT ROWID;
 CREATE TABLE pins (
@@ -876,7 +877,7 @@ CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
     DELETE FROM blacklist_entries WHERE url = OLD.url;
 END;
 CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
-    INSERT OR IGNORE INTO removed_links SELECT OLD.key, OLD.variant, OLD.format
+    INSERT OR REPLACE INTO removed_links (key, variant, format) SELECT OLD.key, OLD.variant, OLD.format
         WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = 'links');
     DELETE FROM cache_entries WHERE key = OLD.key AND variant = OLD.variant;
     UPDATE sources SET kept = 0 WHERE key = OLD.key AND OLD.variant = 'original';
