@@ -22,20 +22,27 @@ public struct LinkTree: Sendable {
         }
         guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "The link \(path) can't be made") }
         if linkTarget(of: path.string) == target { return }
-        // The temporary name is always the same: a crash leaves at most one such link, which the next call replaces.
-        let fresh = path.string + ".new"
-        Glibc.unlink(fresh)
-        guard symlink(target, fresh) == 0, rename(fresh, path.string) == 0 else {
-            let error = CacheError(Errno(rawValue: errno), "The link \(path) can't be replaced")
+        let fresh = Self.fresh(path)
+        for attempt in 1...3 {
             Glibc.unlink(fresh)
-            throw error
+            if symlink(target, fresh) == 0, rename(fresh, path.string) == 0 { return }
+            let reason = Errno(rawValue: errno)
+            // Another program that deletes or replaces the same link has taken the temporary one.
+            if attempt < 3, reason == .noSuchFileOrDirectory || reason == .fileExists { continue }
+            Glibc.unlink(fresh)
+            throw CacheError(reason, "The link \(path) can't be replaced")
         }
     }
 
-    /// Deletes a link. A missing link is no error.
+    /// The temporary name of a link. It is always the same: a crash leaves at most one such link, which the next call for
+    /// this link replaces or deletes.
+    private static func fresh(_ path: FilePath) -> String { path.string + ".new" }
+
+    /// Deletes a link, and a temporary one that a crash has left. A missing link is no error.
     public func unlink(key: String, variant: String, format: String) throws(CacheError) {
         guard let relative = LinkName.path(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
+        Glibc.unlink(Self.fresh(path))
         guard Glibc.unlink(path.string) != 0, errno != ENOENT, errno != ENOTDIR else { return }
         throw CacheError(Errno(rawValue: errno), "The link \(path) can't be deleted")
     }
