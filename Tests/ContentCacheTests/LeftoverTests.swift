@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Glibc
 import SystemPackage
 import TestSupport
@@ -34,6 +35,21 @@ struct LeftoverTests {
             #expect(try cache.quarantined().files == 0)
             let left: Set = ["CACHE_VERSION", "blobs", "quarantine", "other.1"]
             #expect(Set(fileNames(in: cache.directory.string)) == left)
+        }
+    }
+
+    @Test func `A temporary link that a kill has left is deleted with its link`() throws {
+        try withTemporaryDirectory { folder in
+            let cache = try ContentCache(directory: folder.appending("cache"))
+            let (key, variant, format) = ("https://a.example/1.jpg", "original", "jpeg")
+            try cache.links.link(BlobHash(of: [7]), key: key, variant: variant, format: format)
+            let path = try #require(LinkName.path(key: key, variant: variant, format: format))
+            let left = cache.directory.pushing(FilePath(path)).string + ".new"
+            #expect(symlink("nowhere", left) == 0)
+            try cache.links.unlink(key: key, variant: variant, format: format)
+            var found: [String] = []
+            try cache.links.forEachLink { found.append($0) }
+            #expect(found == [])
         }
     }
 }
