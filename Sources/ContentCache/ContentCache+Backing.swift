@@ -67,10 +67,8 @@ extension ContentCache {
         }
         if Self.lock(file, LOCK_EX) {
             if link() { return file }
-            if errno == ENOENT, isFolderMissing(of: hash) {
-                try makeFolders()
-                if link() { return file }
-            }
+            // Best effort: without the folders the second attempt reports the error.
+            if errno == ENOENT, isFolderMissing(of: hash), (try? makeFolders()) != nil, link() { return file }
         }
         let reason = Errno(rawValue: errno)
         Glibc.close(file)

@@ -87,9 +87,8 @@ extension ContentCache {
     /// - Throws: `disk`, `diskFull` if the folder in front of a bucket takes no file.
     public func unused(_ hash: BlobHash) throws(CacheError) -> UnusedBlob? {
         guard let blob = unusedFile(hash) else { return nil }
-        guard blob.wasMissing, backing != nil, let file = try placeholder(of: hash) else {
-            return blob.wasMissing && backing != nil ? nil : blob
-        }
+        guard blob.wasMissing, backing != nil else { return blob }
+        guard let file = try placeholder(of: hash) else { return nil }
         return UnusedBlob(hash, file, placeholder: name(of: hash))
     }
 

@@ -1,9 +1,9 @@
-/// Waits that the caller's cancellation does not end.
+/// Pauses that last although the caller's task is cancelled.
 public enum Pause {
-    /// Waits although the task may be cancelled, in which a sleep would return at once: for what must not be repeated
-    /// without a pause.
+    /// Sleeps for the whole time. In a cancelled task `Task.sleep` returns at once, and a loop that retries would repeat
+    /// its work without a pause.
     public static func uncancelled(_ duration: Duration) async {
-        // Best effort: this task is cancelled by nobody, so the sleep does not fail.
+        // Best effort: no code cancels the detached task, so its sleep does not fail.
         await Task.detached { try? await Task.sleep(for: duration) }.value
     }
 }

@@ -99,7 +99,7 @@ import Testing
 
     @Test func `Broken XML is refused with its line`() throws {
         let list = try ReadList("<urlset>\n<url><loc>https://a.example/1.jpg</loc>\n</urlset>")
-        #expect(list.error?.hasPrefix("line 3: list is broken XML: an end tag is not that") == true, "\(list)")
+        #expect(list.error?.hasPrefix("line 3: list is broken XML: an end tag does not match") == true, "\(list)")
         for (text, words) in [
             ("<urlset><url><loc>https://a.example/1.jpg</loc></url>", "ends before its first element is closed"),
             ("<urlset><url><loc>https://a.example/1.jpg?a=1&b=2</loc></url></urlset>", "written as &amp;"),

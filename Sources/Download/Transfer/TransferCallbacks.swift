@@ -211,9 +211,7 @@ extension Transfer {
             : "\(hop.host) has the address \(address), which may not be connected to."
         cut(Failure(.forbiddenAddress, sentence))
     }
-}
 
-extension Transfer {
     /// Tells the observer of a body that it fails; a body that hasn't begun has no observer.
     func tellFailure() {
         if case .body(let receiver) = phase { receiver.fail() }

@@ -22,8 +22,7 @@ public struct NewSchedule: Sendable {
 
     /// A time such as `90s` or `5m`, a day at most, in milliseconds.
     public static func jitter(parsing text: String) throws(JobsError) -> Int64 {
-        if text == "0" { return 0 }
-        return try JobSettings.time(text, "jitter", least: 0)
+        try JobSettings.time(text, "jitter", least: 0)
     }
 }
 

@@ -79,7 +79,7 @@ struct SalvageSource {
 
     /// Undoes `finish()`, if the new database could not replace the old one.
     func unguard() throws {
-        guard let database = try Self.queue(path) else { throw JobsError(.cannotOpen, "\(path) can't be opened.") }
+        guard let database = try queue(path) else { throw JobsError(.cannotOpen, "\(path) can't be opened.") }
         try database.writeWithoutTransaction { db in
             for table in Self.guarded { try db.execute(sql: "DROP TRIGGER IF EXISTS \(table)_replaced") }
         }
@@ -110,7 +110,7 @@ struct SalvageSource {
 
     /// Opens the file in a transaction, so that no program adds rows that the new database would miss.
     private mutating func locked() throws -> DatabaseQueue? {
-        guard let database = try Self.queue(path) else { return nil }
+        guard let database = try queue(path) else { return nil }
         do {
             try database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
             isLocked = true
@@ -135,15 +135,15 @@ struct SalvageSource {
 
     /// Opens the file; if its schema is partly unreadable, only with the tables before the damage.
     private mutating func lenient(_ name: String, isReadOnly: Bool = true) throws -> DatabaseQueue? {
-        if let database = try Self.queue(name, isReadOnly: isReadOnly) { return database }
-        guard let database = try Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
+        if let database = try queue(name, isReadOnly: isReadOnly) { return database }
+        guard let database = try queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
         unreadable.append("Not all of the schema of \(path) can be read.")
         return database
     }
 
     /// - Returns: nil if no part of it can be read.
     /// - Throws: `busy` if another program keeps all others out, so that nothing is known about its state.
-    private static func queue(
+    private func queue(
         _ name: String, isReadOnly: Bool = false, isLenient: Bool = false,
     ) throws -> DatabaseQueue? {
         var configuration = Configuration()
@@ -165,12 +165,12 @@ struct SalvageSource {
                 do {
                     _ = try database.unsafeRead { try Int.fetchOne($0, sql: look) }
                     return database
-                } catch let error as DatabaseError where isFirst && !isBusy(error) {
+                } catch let error as DatabaseError where isFirst && !Self.isBusy(error) {
                     // A lenient connection fails once, at the damage, and then knows the tables before it.
                 }
             }
-        } catch let error as DatabaseError where isBusy(error) {
-            throw JobsError(.busy, "Another program keeps all others out of \(name). End it first.")
+        } catch let error as DatabaseError where Self.isBusy(error) {
+            throw JobsError(.busy, "Another program keeps all others out of \(path). End it first.")
         } catch {
             // The caller reports in its own words that it can't be read.
         }
@@ -182,7 +182,7 @@ struct SalvageSource {
     }
 
     private func refuseOtherVersion(_ name: String) throws {
-        guard let database = try Self.queue(name, isReadOnly: true) else { return }
+        guard let database = try queue(name, isReadOnly: true) else { return }
         // Best effort: the database was only read, so a failed close loses no data.
         defer { try? database.close() }
         // Best effort: if the migrations are unreadable, the version is unknown, and all readable rows are taken.
@@ -221,7 +221,7 @@ struct SalvageSource {
     /// Whether the log may contain the missing pages, since new pages are first written there.
     private func isInLog(_ pages: Int64) throws -> Bool {
         var info = stat()
-        guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = try Self.queue(path, isReadOnly: true)
+        guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = try queue(path, isReadOnly: true)
         else {
             return false
         }

@@ -96,7 +96,7 @@ final class XMLPushParser: ListParser {
         switch xmlParserErrors(rawValue: UInt32(bitPattern: code)) {
         case XML_ERR_DOCUMENT_EMPTY: "it has no element"
         case XML_ERR_DOCUMENT_END: "it ends before its first element is closed, or goes on behind it"
-        case XML_ERR_TAG_NAME_MISMATCH: "an end tag is not that of the element that is open there"
+        case XML_ERR_TAG_NAME_MISMATCH: "an end tag does not match the element that is open there"
         case XML_ERR_TAG_NOT_FINISHED, XML_ERR_GT_REQUIRED, XML_ERR_LTSLASH_REQUIRED:
             "a tag is not closed with '>', or has an attribute without quotes"
         case XML_ERR_UNDECLARED_ENTITY, XML_ERR_ENTITYREF_NO_NAME, XML_ERR_ENTITYREF_SEMICOL_MISSING:

@@ -66,7 +66,7 @@ public enum RebuildProcess {
         }
     }
 
-    /// Ends this process as its child was ended by someone: scripts see the same signal.
+    /// Ends this process by the signal that has ended its child, so that scripts see it.
     private static func end(by number: Int32) -> Never {
         signal(number, SIG_DFL)
         raise(number)

@@ -16,7 +16,7 @@ struct OrderKeeper: Sendable {
         guard !items.isEmpty else { return }
         let waiting = fetcher.waiting(Set(items.values.joined().map(\.item.id)))
         let priorities = try await queue.ownPriorities(of: waiting)
-        let isWaiting = Set(waiting)
+        let waitingItems = Set(waiting)
         var moves: [Int64: FetchPosition] = [:]
         var changed: Set<Int64> = []
         var paused: Set<Int64> = []
@@ -25,8 +25,8 @@ struct OrderKeeper: Sendable {
             if isPaused { paused.formUnion(claims.map(\.item.id)) }
             for (item, claimed) in claims {
                 let own = priorities[item.id]
-                guard isWaiting.contains(item.id) || claimed != precedence else { continue }
-                if isWaiting.contains(item.id), own != item.own?.priority { changed.insert(item.id) }
+                guard waitingItems.contains(item.id) || claimed != precedence else { continue }
+                if waitingItems.contains(item.id), own != item.own?.priority { changed.insert(item.id) }
                 moves[item.id] = FetchPosition(
                     priority: own ?? precedence.priority, rank: FetchPosition.rank(of: item.id, precedence.order),
                     isOwn: own != nil)
