@@ -116,8 +116,12 @@ struct DatabaseDamageTests {
         }
     }
 
-    /// Ends as many of the processes that do the work by SIGSEGV, each before it has done anything.
+    /// Ends as many of the processes that do the work by SIGSEGV. Each waits for the lock of commands that write, which this
+    /// process holds until then.
     private func rebuild(_ worker: TestWorker, crashes: Int) async throws -> (RunningProgram.Exit, String) {
+        let lock = open(worker.database + ".lock", O_RDONLY | O_CLOEXEC)
+        #expect(flock(lock, LOCK_EX) == 0)
+        defer { close(lock) }
         let program = try worker.start(["rebuild", "--yes"], command: "db")
         var crashed: Set<pid_t> = []
         while crashed.count < crashes {
@@ -131,6 +135,7 @@ struct DatabaseDamageTests {
             try await Task.sleep(for: .milliseconds(2))
         }
         #expect(crashed.count == crashes)
+        flock(lock, LOCK_UN)
         return (try await program.wait(), try worker.errors(of: program))
     }
 
