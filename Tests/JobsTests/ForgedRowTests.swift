@@ -39,6 +39,10 @@ struct ForgedRowTests {
             revision = revision + 1
         """,
         "DELETE FROM recounts", "DELETE FROM spreading",
+        ".dbconfig enable_trigger off\nUPDATE items SET job = 9e300 WHERE id % 2 = 0",
+        ".dbconfig enable_trigger off\nUPDATE items SET job = job + 0.5 WHERE id % 2 = 0",
+        ".dbconfig enable_trigger off\nUPDATE items SET job = 'x' WHERE id = 1; UPDATE items SET job = x'00ff' WHERE id > 2",
+        ".dbconfig enable_trigger off\nUPDATE items SET state = x'00ff', url = x'ff', class = CAST(x'ff' AS TEXT)",
         ".dbconfig enable_trigger off\nDELETE FROM jobs WHERE id = 1",
         ".dbconfig enable_trigger off\nUPDATE jobs SET state = 'finished', queued = 0, total = total - queued",
         ".dbconfig enable_trigger off\nUPDATE items SET state = 'queued', finished_at = NULL",

@@ -48,8 +48,12 @@ public final class RunningProgram: Sendable {
         while true {
             if let exit { return exit }
             guard clock.now < deadline else {
+                let words = ProcessTable.words(of: pid).joined(separator: " ").prefix(500)
+                let waits = ProcessTable.waits(of: pid)
                 send(SIGKILL)
-                throw TookTooLong(description: "Process \(pid) was still running after \(limit).")
+                throw TookTooLong(
+                    description:
+                        "Process \(pid) was still running after \(limit): \(words); its threads wait in \(waits)")
             }
             try await clock.sleep(for: .milliseconds(4))
         }
@@ -83,6 +87,11 @@ public enum ProcessTable {
     /// The words of its command line; none when it has ended.
     public static func words(of pid: pid_t) -> [String] {
         text("/proc/\(pid)/cmdline").split(separator: "\0").map(String.init)
+    }
+
+    /// The kernel's functions in which its threads wait, with "0" for one that runs: what a process hangs in.
+    static func waits(of pid: pid_t) -> [String] {
+        fileNames(in: "/proc/\(pid)/task").map { text("/proc/\(pid)/task/\($0)/wchan") }
     }
 
     /// Whether a process stands still after SIGSTOP, or has ended.

@@ -19,7 +19,7 @@ extension CacheIndex {
             try db.rows(
                 "SELECT * FROM cache_entries WHERE (key, variant) > (?, ?) ORDER BY key, variant LIMIT ?",
                 [last?.key ?? "", last?.variant ?? "", limit]
-            ).map(CacheEntry.init(row:))
+            ).map(CacheEntry.init(row:)).filter { $0.isBeyond(last) }
         }
     }
 
@@ -92,14 +92,24 @@ extension CacheIndex {
         }
     }
 
-    /// The link of a removed entry, with a number that each removal has of its own.
-    public typealias RemovedLink = (link: CacheEntry, removal: Int64)
+    /// The link of a removed entry, as it is on the list of links to delete.
+    public struct RemovedLink: Sendable {
+        public let link: CacheEntry
+        /// Its row: the bytes of its key, variant and format, which may be no text, and the number that each removal has of
+        /// its own.
+        fileprivate let row: [DatabaseValue]
+    }
 
     /// Some links of removed entries.
     public func removedLinks(limit: Int) async throws(JobsError) -> [RemovedLink] {
         try await gate.read { db in
-            try db.rows("SELECT key, variant, '' AS blob, format, removal FROM removed_links LIMIT ?", [limit])
-                .map { (CacheEntry(row: $0), $0["removal"]) }
+            try db.rows(
+                """
+                SELECT key, variant, '' AS blob, format,
+                    CAST(key AS BLOB), CAST(variant AS BLOB), CAST(format AS BLOB), CAST(removal AS INTEGER)
+                FROM removed_links LIMIT ?
+                """, [limit]
+            ).map { RemovedLink(link: CacheEntry(row: $0), row: Array($0.databaseValues.suffix(4))) }
         }
     }
 
@@ -108,10 +118,14 @@ extension CacheIndex {
         var rest = links[...]
         while !rest.isEmpty {
             let seen = try await gate.writeSlice(.links) { [rest] db, rows in
-                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link, removal in
+                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link in
+                    // Whatever a shell has put there is found again: otherwise it would be settled for ever.
                     try db.run(
-                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ? AND removal = ?",
-                        [link.key, link.variant, link.format, removal])
+                        """
+                        DELETE FROM removed_links
+                            WHERE key IN (CAST(?1 AS TEXT), ?1) AND variant IN (CAST(?2 AS TEXT), ?2)
+                                AND format IN (CAST(?3 AS TEXT), ?3) AND CAST(removal AS INTEGER) = ?4
+                        """, StatementArguments(link.row))
                 }
                 return (seen, seen)
             }
@@ -130,6 +144,11 @@ extension CacheIndex {
 }
 
 extension CacheEntry {
+    /// Whether it comes after another one in the order of pages.
+    func isBeyond(_ last: CacheEntry?) -> Bool {
+        PageOrder.isBeyond([last?.key ?? "", last?.variant ?? ""], [key, variant])
+    }
+
     init(row: Row) {
         self.init(key: row["key"], variant: row["variant"], blob: row["blob"], format: row["format"])
     }

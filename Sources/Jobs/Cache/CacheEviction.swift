@@ -48,7 +48,13 @@ public struct CacheEviction: Sendable {
             WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(common)\(kind?.condition ?? "")
             ORDER BY \(column), hash LIMIT ?
             """,
-            [last?.time ?? .min, last?.hash ?? "", (notAfter ?? .max).milliseconds, limit], limit: limit)
+            [last?.time ?? .min, last?.hash ?? "", (notAfter ?? .max).milliseconds, limit], limit: limit
+        ) { end in
+            last.map {
+                PageOrder.isBeyond(
+                    [$0.time.databaseValue, $0.hash.databaseValue], [end.time.databaseValue, end.hash.databaseValue])
+            } ?? true
+        }
     }
 
     /// The blobs whose own lifetime is over, and which are not held.
@@ -64,11 +70,13 @@ public struct CacheEviction: Sendable {
             SELECT hash, size, \(column) AS time, used_at FROM blobs
             WHERE lifetime IS NOT NULL AND hash > ? AND lifetime >= 0 AND \(column) + lifetime <= ? AND dying = 0
             ORDER BY hash LIMIT ?
-            """, [last?.hash ?? "", now.milliseconds, limit], limit: limit)
+            """, [last?.hash ?? "", now.milliseconds, limit], limit: limit
+        ) { end in PageOrder.isBeyond([last?.hash ?? ""], [end.hash]) }
     }
 
+    /// - Parameter isBeyond: whether a candidate comes after the one that the page continues after.
     private func page(
-        _ sql: String, _ values: StatementArguments, limit: Int,
+        _ sql: String, _ values: StatementArguments, limit: Int, _ isBeyond: @escaping @Sendable (Candidate) -> Bool,
     ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
         try await gate.read { db in
             let all = try db.rows(sql, values).map {
@@ -76,7 +84,7 @@ public struct CacheEviction: Sendable {
             }
             let leased = try Self.leasedSources(in: db)
             let free = try all.filter { try !Self.isHeld($0.hash, leased, in: db) }
-            return (free, all.count < limit ? nil : all.last)
+            return (free, all.count < limit ? nil : all.last.flatMap { isBeyond($0) ? $0 : nil })
         }
     }
 
@@ -234,6 +242,7 @@ public struct CacheEviction: Sendable {
         let entries = try CacheIndex.entries(ofBlob: hash, limit: entriesPerSlice, in: db)
         let sources = try db.texts(
             "SELECT key FROM sources WHERE hash = ? AND kept <> 0 LIMIT \(entriesPerSlice)", [hash])
+        var changes = 0
         if let lostAt {
             let lost =
                 entries.map { LostFile(key: $0.key, variant: $0.variant, blob: hash) }
@@ -242,12 +251,14 @@ public struct CacheEviction: Sendable {
         }
         for entry in entries {
             try CacheIndex.noteRemovedLink(of: entry, in: db)
-            try db.run("DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
+            changes += try db.run(
+                "DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
         }
         for key in sources {
-            try db.run("UPDATE sources SET kept = 0 WHERE key = ?", [key])
+            changes += try db.run("UPDATE sources SET kept = 0 WHERE key = ?", [key])
         }
-        guard entries.count < entriesPerSlice, sources.count < entriesPerSlice else { return false }
+        // Rows whose keys are no text stay.
+        guard (entries.count < entriesPerSlice && sources.count < entriesPerSlice) || changes == 0 else { return false }
         try db.run("DELETE FROM variants WHERE blob = ?", [hash])
         if !keepingRow { try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) }
         return true

@@ -55,7 +55,7 @@ public struct CacheIndex: Sendable {
             ).map {
                 IndexedBlob(
                     hash: $0["hash"], size: $0["size"], modifiedAt: SteadyTime(milliseconds: $0["modified_at"]))
-            }
+            }.filter { PageOrder.isBeyond([hash], [$0.hash]) }
         }
     }
 

@@ -46,7 +46,8 @@ extension CacheIndex {
             let all = rows.map(CacheEntry.init(row:))
             let host = selection.host?.lowercased()
             let meant = all.filter { entry in host.map { selection.nameOfHost(entry.key) == $0 } ?? true }
-            return (meant, selection.urls.isEmpty && all.count == limit ? all.last : nil)
+            let isFull = selection.urls.isEmpty && all.count == limit
+            return (meant, isFull ? all.last.flatMap { $0.isBeyond(last) ? $0 : nil } : nil)
         }
     }
 

@@ -198,7 +198,7 @@ extension Maintenance {
         let keys = try await gate.read { db in
             try db.texts("SELECT key FROM sources WHERE key > ? ORDER BY key LIMIT ?", [last, rows])
         }
-        guard let end = keys.last else { return nil }
+        guard let end = keys.last, PageOrder.isBeyond([last], [end]) else { return nil }
         let idle = """
             key > ? AND key <= ? AND kept = 0 AND used_at < ?
             AND NOT EXISTS (SELECT 1 FROM variants WHERE variants.source = sources.hash)

@@ -2,7 +2,7 @@ internal import GRDB
 
 extension Maintenance {
     /// The result of queueing lost files again.
-    public struct Repairs: Sendable {
+    public struct Repairs: Equatable, Sendable {
         public var jobs: [JobID] = []
         /// URLs whose lost files no known job requested, since the jobs were removed. These lost files are forgotten.
         public var unknown = 0
@@ -23,6 +23,7 @@ extension Maintenance {
             }
             guard !lost.isEmpty else { return repairs }
             let requests = try await gate.read { db in try LostFileRequests(for: lost, in: db) }
+            let before = repairs
             for (request, files) in requests.found {
                 if let job = try await enqueue(request, files) { repairs.jobs.append(job) }
             }
@@ -33,6 +34,8 @@ extension Maintenance {
                 }
                 return Set(unknown.map(\.key)).count
             }
+            // Another program has queued them, or their keys are no text and are found again by no statement.
+            guard repairs != before else { return repairs }
         }
     }
 

@@ -83,6 +83,7 @@ extension JobControl {
     private func mendStrays() async throws(JobsError) -> [MendedJob] {
         var mended: [MendedJob] = []
         var missing: [JobID] = []
+        var haveNoNumber = false
         for job in try await gate.read({ db in try Self.endedJobsOfOtherIndices(in: db) }) {
             if let one = try await recount(job).mended { mended.append(one) }
         }
@@ -93,7 +94,16 @@ extension JobControl {
                 (strays, last) = try await gate.read { db in try Self.strays(in: source, after: after, db) }
                 for job in strays.ended { if let one = try await recount(job).mended { mended.append(one) } }
                 missing += strays.missing
+                haveNoNumber = haveNoNumber || strays.haveNoNumber
             }
+        }
+        if haveNoNumber {
+            let count = try await gate.write { db in
+                // The items left jobs that may have ended, and whose counters no trigger has changed.
+                try db.run("DELETE FROM recounts")
+                return try db.run("DELETE FROM items WHERE typeof(job) <> 'integer'")
+            }
+            mended.append(MendedJob(job: 0, finding: "\(count) items of no job were removed."))
         }
         guard !missing.isEmpty else { return mended }
         // As after a list that was not completed.
@@ -111,6 +121,8 @@ extension JobControl {
         var ended: [JobID] = []
         /// Numbers of jobs that have items and are gone.
         var missing: [JobID] = []
+        /// Whether items have something else than a whole number as their job.
+        var haveNoNumber = false
     }
 
     /// The indices that begin with the job: of open items, and of all.
@@ -139,12 +151,23 @@ extension JobControl {
     private static func strays(
         in index: (source: String, areOpen: Bool), after: JobID, _ db: Database,
     ) throws -> (Strays, last: JobID?) {
-        let next = try RowStatement("SELECT job FROM \(index.source) AND job > ? ORDER BY job LIMIT 1", in: db)
+        let next = try RowStatement(
+            "SELECT job, typeof(job) = 'integer' FROM \(index.source) AND job > ? ORDER BY job LIMIT 1", in: db)
+        let nextNumber = try RowStatement(
+            "SELECT job FROM \(index.source) AND job > ? AND typeof(job) = 'integer' ORDER BY job LIMIT 1", in: db)
         let isOpen = try RowStatement("SELECT \(Schema.isOpen()) FROM jobs WHERE id = ?", in: db)
         var strays = Strays()
         var last = after
         for _ in 0..<4_096 {
-            guard let job = try next.first(last, read: { $0.integer(0) }) else { return (strays, nil) }
+            var job: JobID?
+            if let (found, isNumber) = try next.first(last, read: { ($0.integer(0), $0.integer(1) == 1) }) {
+                job = found
+                if !isNumber {
+                    strays.haveNoNumber = true
+                    job = try nextNumber.first(last, read: { $0.integer(0) })
+                }
+            }
+            guard let job else { return (strays, nil) }
             last = job
             let state = try isOpen.first(job, read: { $0.integer(0) })
             if index.areOpen, state == 0 { strays.ended.append(job) }

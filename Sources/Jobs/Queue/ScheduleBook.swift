@@ -102,14 +102,13 @@ public struct ScheduleBook: Sendable {
             for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NULL AND paused = 0 AND error IS NULL") {
                 try Self.planFirst(of: row, after: now, in: db)
             }
-            while let row = try Self.abandoned(at: now, in: db) {
+            for row in try Self.abandoned(at: now, in: db) {
                 if let run = try Self.takeOver(row, at: now, in: db) { return run }
             }
-            while let row = try db.row(
-                """
-                SELECT * FROM schedules WHERE paused = 0 AND error IS NULL AND starts_at <= ? ORDER BY starts_at LIMIT 1
-                """, [now.milliseconds])
-            {
+            let due = try db.rows(
+                "SELECT * FROM schedules WHERE paused = 0 AND error IS NULL AND starts_at <= ? ORDER BY starts_at",
+                [now.milliseconds])
+            for row in due {
                 if let run = try Self.takeDue(row, at: now, in: db) { return run }
             }
             return nil
@@ -258,12 +257,12 @@ public struct ScheduleBook: Sendable {
         return isNew > 0 ? run : nil
     }
 
-    /// A run whose program no longer renews it, with its schedule.
-    private static func abandoned(at now: WallTime, in db: Database) throws -> Row? {
-        try db.row(
+    /// Runs whose programs no longer renew them, with their schedules.
+    private static func abandoned(at now: WallTime, in db: Database) throws -> [Row] {
+        try db.rows(
             """
             SELECT due_at, takers, schedules.* FROM schedule_runs JOIN schedules ON name = schedule
-            WHERE outcome IS NULL AND taken_at <= ? ORDER BY taken_at LIMIT 1
+            WHERE outcome IS NULL AND taken_at <= ? ORDER BY taken_at LIMIT 1000
             """, [(now - claimDuration).milliseconds])
     }
 

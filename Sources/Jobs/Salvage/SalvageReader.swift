@@ -74,7 +74,11 @@ struct SalvageReader {
             for row in rows { try take(row) }
             outcome.rows += rows.count
             guard let end = rows.last, rows.count == size else { return (last, nil) }
-            last = key.map { end[$0] }
+            let next: [DatabaseValue] = key.map { end[$0] }
+            if let last, !(forwards ? PageOrder.isBeyond(last, next) : PageOrder.isBeyond(next, last)) {
+                return (last, nil)
+            }
+            last = next
         }
     }
 

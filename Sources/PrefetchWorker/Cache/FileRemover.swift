@@ -33,11 +33,13 @@ struct FileRemover: Sendable {
         removal.inUse = dying.filter(inUse.contains)
         let (forgotten, isUnfinished) = try await eviction.forgetDying(
             dying.filter { !inUse.contains($0) && unlocked[$0] == nil })
-        removal.isUnfinished = isLimited || isUnfinished
         let failures = await remove(forgotten.compactMap { unused[$0] }, turn)
         removal.stuck = forgotten.filter { failures[$0] != nil } + unlocked.keys
         removal.gone = forgotten.filter { failures[$0] == nil }
         removal.trouble = removal.stuck.last.flatMap { failures[$0] ?? unlocked[$0] }
+        // Rows whose hashes are no text are found again by no statement, and stay.
+        let isProgress = !(removal.inUse.isEmpty && removal.stuck.isEmpty && removal.gone.isEmpty)
+        removal.isUnfinished = isUnfinished || (isLimited && isProgress)
         return try await eviction.settle(removal)
     }
 

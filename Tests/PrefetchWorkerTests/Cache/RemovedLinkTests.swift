@@ -22,7 +22,7 @@ struct RemovedLinkTests {
             let second = try await addAndRemove()
             #expect((first.count, second.count) == (1, 1))
             try await cache.forgetRemovedLinks(first)
-            #expect(try await cache.removedLinks(limit: 10).map(\.removal) == second.map(\.removal))
+            #expect(try await cache.removedLinks(limit: 10).count == 1)
             try await cache.forgetRemovedLinks(second)
             #expect(try await cache.removedLinks(limit: 10).isEmpty)
             _ = try await depot.collector().collect()

@@ -3,14 +3,15 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Every column of every table with numbers that no program of ours writes: a command may refuse them in a sentence, and a
-/// worker may wait for ever, but neither is ended by a trap.
-@Suite(.serialized, .timeLimit(.minutes(15))) struct NumberSweepTests {
+/// Every column of every table with numbers, and with bytes that are no text, that no program of ours writes: a command may
+/// refuse them in a sentence, and a worker may wait for ever, but neither is ended by a trap, and no command goes on for ever.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ColumnSweepTests {
     /// Columns of a table that are set at once. Keys are set by themselves: a row with another key is another row, and its
     /// other columns would not be looked at.
     private struct Place: Sendable {
         let table: String
         let isKey: Bool
+        let isText: Bool
         let columns: [String]
         /// Its other columns, and whether they hold text.
         let all: [(name: String, isText: Bool)]
@@ -19,12 +20,25 @@ import Testing
 
     private struct Trial: Sendable {
         let places: [Place]
-        let number: String
+        let value: String
+
+        init(_ places: [Place], _ value: String) {
+            self.places = places
+            self.value = value
+        }
     }
 
-    private static let whole = ["9223372036854775807", "-9223372036854775808"]
+    private static let largest = "9223372036854775807"
+    private static let smallest = "-9223372036854775808"
 
-    @Test func `No number in any column traps a command or a worker`() async throws {
+    /// A few that cover all these places, each with several of them.
+    private static func trials(of places: [Place], _ value: String) -> [Trial] {
+        stride(from: 0, to: places.count, by: 5).map {
+            Trial(Array(places[$0..<min($0 + 5, places.count)]), value)
+        }
+    }
+
+    @Test func `No number and no bytes in any column trap a program or keep it busy for ever`() async throws {
         let isLate = Mutex(false)
         try await withWorker({ request in
             if isLate.withLock({ $0 }) { return .ok(Pictures.png(3)) }
@@ -36,23 +50,29 @@ import Testing
             try await fill(w)
             isLate.withLock { $0 = true }
             let places = try await places(w)
-            #expect(places.count > 50 && Set(places.map(\.table)).count > 35, "\(places.map(\.table))")
-            // What is no whole number is read as the nearest one, wherever it is read: several tables have it at once.
-            let others = places.filter { !$0.isKey }
-            var trials =
-                (places.flatMap { place in Self.whole.map { Trial(places: [place], number: $0) } }
-                + stride(from: 0, to: others.count, by: 5).map {
-                    Trial(places: Array(others[$0..<min($0 + 5, others.count)]), number: "9e300")
-                })[...]
+            #expect(places.count > 80 && Set(places.map(\.table)).count > 35, "\(places.map(\.table))")
+            var trials: [Trial] = []
+            for (number, place) in places.enumerated() where place.isKey {
+                // As bytes, or as a text that is no UTF-8.
+                let bytes = ["x'00FF'", "CAST(x'FF' AS TEXT)"][number % 2]
+                trials += (place.isText ? [bytes] : [Self.largest, Self.smallest]).map { Trial([place], $0) }
+            }
+            let numbers = places.filter { !$0.isKey && !$0.isText }
+            trials += numbers.map { Trial([$0], Self.largest) }
+            // What is read as another value is so wherever it is read: several tables have it at once.
+            trials += [Self.smallest, "9e300"].flatMap { Self.trials(of: numbers, $0) }
+            let texts = places.filter { !$0.isKey && $0.isText }
+            trials += ["x'00FF'", "CAST(x'FF' AS TEXT)"].flatMap { Self.trials(of: texts, $0) }
+            trials.reverse()
             let base = w.place("base")
             try await w.run("-a", w.home, base, program: "cp")
             // As many at once as a small machine has cores.
             try await withThrowingTaskGroup { group in
                 for _ in 0..<2 {
-                    if let trial = trials.popFirst() { group.addTask { try await attempt(trial, base, w) } }
+                    if let trial = trials.popLast() { group.addTask { try await attempt(trial, base, w) } }
                 }
                 while try await group.next() != nil {
-                    if let trial = trials.popFirst() { group.addTask { try await attempt(trial, base, w) } }
+                    if let trial = trials.popLast() { group.addTask { try await attempt(trial, base, w) } }
                 }
             }
             try await w.run(["run", "--drain"] + TestWorker.quick, expecting: nil)
@@ -96,10 +116,13 @@ import Testing
                 .map { $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init) }
             let isEmpty = try await w.value("SELECT count(*) FROM \(table)") == "0"
             let all = rows.map { (name: $0[0], isText: $0[1] == "TEXT") }
-            for isKey in ["0", "1"] {
-                let columns = rows.filter { $0[2] == isKey && $0[1] != "TEXT" }.map { $0[0] }
+            for (isKey, isText) in [("0", false), ("1", false), ("0", true), ("1", true)] {
+                let columns = rows.filter { $0[2] == isKey && ($0[1] == "TEXT") == isText }.map { $0[0] }
                 guard !columns.isEmpty else { continue }
-                places.append(Place(table: table, isKey: isKey == "1", columns: columns, all: all, isEmpty: isEmpty))
+                places.append(
+                    Place(
+                        table: table, isKey: isKey == "1", isText: isText, columns: columns, all: all, isEmpty: isEmpty)
+                )
             }
         }
         return places
@@ -118,8 +141,10 @@ import Testing
     }
 
     private func attempt(_ trial: Trial, _ base: String, _ w: TestWorker) async throws {
-        let name = "\(trial.places.map { "\($0.table) \($0.columns)" }.joined(separator: ", ")) \(trial.number)"
-        let home = w.place("\(trial.places[0].table).\(trial.places[0].columns[0]).\(trial.number)")
+        let name = "\(trial.places.map { "\($0.table) \($0.columns)" }.joined(separator: ", ")) \(trial.value)"
+        let home = w.place(
+            "\(trial.places[0].table).\(trial.places[0].columns[0]).\(trial.value.filter { $0.isLetter || $0.isNumber || $0 == "-" })"
+        )
         try await w.run("-a", base, home, program: "cp")
         let environment = ["WORKER_DB": home + "/worker.db", "WORKER_CACHE": home + "/cache"]
         try await set(trial, home + "/worker.db", w)
@@ -129,7 +154,13 @@ import Testing
                 try await work(in: home, name, w)
                 continue
             }
-            let found = try await w.run(command, environment: environment, expecting: nil)
+            let found: TestWorker.Finished
+            do {
+                found = try await w.run(command, environment: environment, expecting: nil)
+            } catch let error as RunningProgram.TookTooLong {
+                Issue.record("\(name): \(error)")
+                continue
+            }
             // 64 and above are the codes of sysexits.h; a shell's 128 and above stand for signals.
             guard case .code(let code) = found.exit, code < 128 else {
                 Issue.record("\(name): \(command): \(found.exit) \(found.errors.suffix(2_000))")
@@ -150,7 +181,7 @@ import Testing
                 script += "INSERT INTO \(place.table) (\(names)) VALUES (\(values));\n"
             }
             for column in place.columns {
-                script += "UPDATE OR IGNORE \(place.table) SET \(column) = \(trial.number);\n"
+                script += "UPDATE OR IGNORE \(place.table) SET \(column) = \(trial.value);\n"
             }
         }
         script += "SELECT total_changes();\n"
@@ -158,18 +189,24 @@ import Testing
         #expect(trial.places[0].isKey || done.lines.last != "0", "\(trial.places[0].table): \(done.errors)")
     }
 
-    /// One that finds no end to its work is told to stop.
+    /// A worker that finds no end to its work is told to stop, and stops.
     private func work(in home: String, _ name: String, _ w: TestWorker) async throws {
         let worker = try w.start(
             TestWorker.quick + ["--drain", "--grace", "1s", "--cache-max-size", "1MB", "--quiet"],
             environment: ["WORKER_DB": home + "/worker.db", "WORKER_CACHE": home + "/cache"])
         for _ in 0..<300 where worker.exit == nil { try await Task.sleep(for: .milliseconds(10)) }
         worker.send(SIGTERM)
-        for _ in 0..<500 where worker.exit == nil { try await Task.sleep(for: .milliseconds(10)) }
-        worker.send(SIGTERM)
-        let exit = try await worker.wait(atMost: .seconds(60))
-        // Its second signal may end it at once.
-        #expect(exit != .signal(SIGILL) && exit != .signal(SIGTRAP) && exit != .signal(SIGSEGV), "\(name): \(exit)")
+        let exit: RunningProgram.Exit
+        do {
+            exit = try await worker.wait(atMost: .seconds(60))
+        } catch let error as RunningProgram.TookTooLong {
+            Issue.record("\(name): \(error)")
+            return
+        }
+        guard case .code = exit else {
+            Issue.record("\(name): \(exit)")
+            return
+        }
         #expect(!(try w.errors(of: worker)).contains("Fatal error"), "\(name)")
     }
 }
