@@ -73,7 +73,9 @@ struct DashboardActions: Sendable {
             job: job, selection, takesOffBlacklist: wanted.retryFailed ?? false)
         let count = items == 1 ? "1 item goes back into the queue." : "\(items) items go back into the queue."
         return listed > 0 && wanted.retryFailed != true
-            ? count + " \(listed) of their URLs are on the blacklist, so these items will end as blacklisted." : count
+            ? count
+                + " \(listed) of their URLs are on the blacklist, so these items end as blacklisted unless the worker's settings have changed."
+            : count
     }
 
     private func enqueue(_ request: EnqueueRequest) async throws -> String {

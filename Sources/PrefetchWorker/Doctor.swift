@@ -67,7 +67,7 @@ public struct Doctor: Sendable {
     private func finding(of found: HelperDescription) -> Finding {
         if let problem = found.problem { return Finding(part: "libraries", verdict: .failure, detail: problem) }
         let missing = ImageFormat.allCases.map(\.rawValue).filter { !found.reads.contains($0) }
-        let list = (found.libraries + ["libcurl \(Downloader.libraryVersion)"]).joined(separator: ", ")
+        let list = (found.libraries + [Downloader.libraryVersion]).joined(separator: ", ")
         let detail = """
             \(list); reads \(found.reads.joined(separator: " ")); writes \(found.writes.joined(separator: " "))
             """

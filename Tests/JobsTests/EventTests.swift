@@ -101,7 +101,9 @@ struct EventTests {
         }
     }
 
-    @Test func `Items that SQL ends have events, and a job that is cancelled as a whole has one event`() async throws {
+    @Test func `Items that SQL ends have events, and so has each item of a job that is cancelled as a whole`()
+        async throws
+    {
         try await withQueue { queue in
             let job = try await queue.job(3)
             try queue.shell.expect(
@@ -114,7 +116,43 @@ struct EventTests {
             try await queue.store.control.cancel(job: job)
             let rows = try queue.shell.expect("SELECT event, state, class FROM events ORDER BY id;")
             #expect(
-                rows == ["job|queued|", "item|cancelled|cancelled", "item|cancelled|cancelled", "job|cancelled|"])
+                rows == [
+                    "job|queued|", "item|cancelled|cancelled", "item|cancelled|cancelled", "job|cancelled|",
+                    "item|cancelled|cancelled",
+                ])
+        }
+    }
+
+    /// More items than a row of the log has events, in every open state, some with priorities of their own.
+    @Test(.enabled(if: Shell.isThere, Shell.missing), arguments: [false, true])
+    func `Each item of a large job that is cancelled has one event, and a reader of the job waits for all`(
+        _ hasTrigger: Bool,
+    ) async throws {
+        try await withTemporaryQueue { queue in
+            let job = try await queue.job(2_500)
+            try queue.shell.expect("UPDATE items SET priority = 5 WHERE id % 7 = 0;")
+            let claimed = try await queue.claim(3)
+            try await queue.end(
+                claimed[0], .retry(at: queue.clock.now + 60_000, Failure(.dns, "unknown"), blockingHost: false))
+            if hasTrigger {
+                try queue.shell.expect(
+                    "CREATE TABLE seen (item); CREATE TRIGGER mine AFTER UPDATE ON items BEGIN INSERT INTO seen VALUES (NEW.id); END;"
+                )
+            }
+            try queue.shell.expect("UPDATE jobs SET state = 'cancelled' WHERE id = \(job);")
+            async let found = {
+                var items: [Int64] = []
+                for try await event in queue.store.events.events(job: job) where event.event == .item {
+                    #expect(event.state == "cancelled" && event.failure == "cancelled" && event.url != nil)
+                    items.append(try #require(event.item))
+                }
+                return items
+            }()
+            try await Task.sleep(for: .milliseconds(20))
+            #expect(try await queue.store.control.sweepCancelled() == 2_500)
+            let all = try queue.shell.expect("SELECT id FROM items ORDER BY id;").compactMap { Int64($0) }
+            #expect(try await found.sorted() == all)
+            #expect(try await queue.store.maintenance.inconsistencies() == [])
         }
     }
 

@@ -317,19 +317,21 @@ extension JobControl {
                 WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0 AND id > ? ORDER BY id LIMIT 256
                 """, [last])
             var moves = try JobCounterBatch(in: db)
+            var ended = EndedItems()
             var count = 0
             var end: JobID?
             // Each item moves from an open state, and the batch counts it.
             try TriggerSwitch.withTriggers(TriggerSwitch.hasTriggersOfUsers(db), db) {
                 for job in jobs {
                     let id: JobID = job["id"]
-                    count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, in: db)
+                    count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, &ended, in: db)
                     // The last job may have more items than the slice allows.
                     end = count < rows ? id : id - 1
                     if count >= rows { break }
                 }
             }
             try moves.addUp(in: db)
+            try ended.log(at: now, in: db)
             return ((count, end), max(count, jobs.count))
         }
     }
@@ -352,19 +354,20 @@ extension JobControl {
 
     private static func sweep(
         _ job: JobID, _ reason: String, now: WallTime, atMost rows: Int, _ moves: inout JobCounterBatch,
-        in db: Database,
+        _ ended: inout EndedItems, in db: Database,
     ) throws -> Int {
         try moves.announceAll(of: job, to: ItemState.cancelled.rawValue)
         var count = 0
         for (state, source) in open where count < rows {
-            try db.run(
+            let update = try RowStatement(
                 """
                 UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled', message = ?,
-                    finished_at = ? WHERE id IN (SELECT id FROM \(source) AND job = ? LIMIT ?)
-                """, [reason, now.milliseconds, job, rows - count])
-            let moved = db.changesCount
-            moves.count(job, from: state, to: .cancelled, items: Int64(moved))
-            count += moved
+                    finished_at = ? WHERE id IN (SELECT id FROM \(source) AND job = ? LIMIT ?) RETURNING id
+                """, in: db)
+            let moved = try update.all(reason, now.milliseconds, job, rows - count) { $0.integer(0) }
+            for item in moved { ended.addCancelled(item, of: job) }
+            moves.count(job, from: state, to: .cancelled, items: Int64(moved.count))
+            count += moved.count
         }
         return count
     }

@@ -96,12 +96,13 @@ public struct JobEvents: Sendable {
         Sequence(log: self, last: last, job: job, follows: follows)
     }
 
-    /// Whether a job has ended or was removed, so that no further events of it are expected.
+    /// Whether a job and all its items have ended or were removed, so that no further events of it are expected.
     private func isOver(_ job: JobID?) async throws(JobsError) -> Bool {
         guard let job else { return false }
         return try await gate.read { db in
-            let state = try db.row("SELECT state FROM jobs WHERE id = ?", [job]).flatMap { $0["state"] as String? }
-            return state.flatMap(JobState.init(rawValue:))?.isOpen != true
+            // The items of a cancelled job end after it.
+            try !db.exists(
+                "SELECT 1 FROM jobs WHERE id = ? AND (\(Schema.isOpen()) OR queued + active + delayed > 0)", [job])
         }
     }
 
@@ -176,19 +177,25 @@ struct EndedItems {
         }
     }
 
+    mutating func addCancelled(_ item: Int64, of job: JobID) { add(item, job, "cancelled", "cancelled") }
+
     private mutating func add(_ item: ClaimedItem, _ state: StaticString, _ failure: FailureClass? = nil) {
+        add(item.id, item.job, state, failure?.rawValue)
+    }
+
+    private mutating func add(_ item: Int64, _ job: JobID, _ state: StaticString, _ failure: String?) {
         if rows.isEmpty || eventsOfLast == Schema.eventsPerRow {
             rows.append("[")
             eventsOfLast = 0
         }
         let last = rows.endIndex - 1
         rows[last] += eventsOfLast == 0 ? "[" : ",["
-        rows[last] += String(item.id)
+        rows[last] += String(item)
         rows[last] += ","
-        rows[last] += String(item.job)
+        rows[last] += String(job)
         rows[last] += ",\""
         rows[last] += state.description
-        if let failure { rows[last] += "\",\"" + failure.rawValue }
+        if let failure { rows[last] += "\",\"" + failure }
         rows[last] += "\"]"
         eventsOfLast += 1
     }

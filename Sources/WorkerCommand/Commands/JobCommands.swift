@@ -137,7 +137,7 @@ struct RetryCommand: AsyncParsableCommand {
             Terminal.error(
                 retryFailed
                     ? "\(listed) of their URLs were taken off the blacklist."
-                    : "\(listed) of their URLs are on the blacklist, so these items will end as blacklisted: add --retry-failed to request them."
+                    : "\(listed) of their URLs are on the blacklist, so these items end as blacklisted unless the worker's settings have changed: add --retry-failed to request them."
             )
         }
     }

@@ -88,15 +88,7 @@ struct LimitsCommand: AsyncParsableCommand {
             ("cache-max-age", limits.cacheMaxAge),
         ]
         return numbers.compactMap { name, value in value.map { (name, "\($0)") } }
-            + times.compactMap { name, value in value.map { (name, text(ofTime: $0)) } }
-    }
-
-    /// A time as its flag takes it: `5s`, `1500ms`, `never`.
-    private static func text(ofTime milliseconds: Int64) -> String {
-        if milliseconds < 0 { return "never" }
-        let units: [(name: String, length: Int64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
-        let unit = units.first { milliseconds > 0 && milliseconds % $0.length == 0 } ?? ("ms", 1)
-        return "\(milliseconds / unit.length)\(unit.name)"
+            + times.compactMap { name, value in value.map { (name, $0 < 0 ? "never" : Setting.shown($0)) } }
     }
 
     private func show(_ limits: [LimitsRecord]) throws {

@@ -109,7 +109,8 @@ extension Setting where Value == Int64 {
         }
     }
 
-    private static func shown(_ milliseconds: Int64) -> String {
+    /// A time as its flag takes it: `5s`, `1500ms`, `0`.
+    static func shown(_ milliseconds: Int64) -> String {
         let units: [(name: String, length: Int64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
         let unit = units.first { milliseconds % $0.length == 0 } ?? ("ms", 1)
         return milliseconds == 0 ? "0" : "\(milliseconds / unit.length)\(unit.name)"
