@@ -60,6 +60,14 @@ sorting() {
     echo "$count requests, the slowest ${slowest} ms,"
 }
 
+# painted PAGE CONDITION: what a browser takes for the first paint of a page, and until it shows what the condition asks for.
+painted() {
+    local times
+    times=$(/usr/bin/python3 Tests/Browser/paint.py "http://127.0.0.1:$port" "$1" "$2" 5) || return
+    # shellcheck disable=SC2046 # numbers
+    echo "first paint $(spread $(awk '{ print $1 }' <<<"$times")), complete $(spread $(awk '{ print $2 }' <<<"$times"))"
+}
+
 # What pages and scrapes take with a job of 1,000,000 items.
 answers() {
     local pid port=$((40000 + RANDOM % 9000))
@@ -69,6 +77,12 @@ answers() {
     echo "  milliseconds: the page $(asked /), a scrape $(asked /metrics), the state $(asked /api/jobs/1)"
     echo "  a page of items: first $(asked "/api/jobs/1/items"), of a state $(asked "/api/jobs/1/items?state=done"), far behind $(asked "/api/jobs/1/items?after=900000")"
     echo "  a page in the order of sizes: the first one after $(sorting) further ones $(asked "/api/jobs/1/items?sort=bytes&after=5000")"
+    if command -v chromium-headless-shell >/dev/null && /usr/bin/python3 -c 'import websocket' 2>/dev/null; then
+        echo "  the list of jobs in Chromium: $(painted '/' "document.querySelectorAll('main tbody tr').length > 0")"
+        echo "  the job and its items: $(painted '/#/jobs/1' "document.querySelectorAll('main table tbody tr').length > 4")"
+    else
+        echo "  There is no Chromium, or no python3-websocket, so no page is painted."
+    fi
     kill -TERM "$pid"
     wait "$pid" || true
 }
