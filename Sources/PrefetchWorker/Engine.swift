@@ -63,7 +63,7 @@ struct Engine: Sendable {
                 loaders: Loaders(
                     configuration.loaders, local: configuration.local, files: files,
                     inspector: Self.inspector(configuration), transfers: transfers,
-                    timeout: configuration.downloads.totalTimeout,
+                    timeouts: (configuration.downloads.totalTimeout, configuration.downloads.silenceTimeout),
                     width: configuration.downloads.concurrency),
                 hosts: store.hosts, settings: settings,
                 options: Fetcher.Options(

@@ -126,4 +126,25 @@ struct ViewTests {
             #expect(try await queue.claim(1).map(\.job) == [second])
         }
     }
+
+    /// The name of a host, with a user before it, does not count.
+    @Test(.enabled(if: Shell.isThere, Shell.missing)) func `The scale is read from any URL's path or query`()
+        async throws
+    {
+        try await withTemporaryQueue { queue in
+            let scales = [
+                "box:a@2x.png": 2, "s3:bucket@3x.png": 3, "http://x.example?a@2x.png": 2,
+                "http://x.example#b%403x.png": 3,
+                "http://user@2x.example/a.png": 1, "http://user@3x.example": 1, "http://x.example/c@2x.png": 2,
+            ]
+            let list = scales.keys.map { "'\($0)'" }.joined(separator: ", ")
+            try queue.shell.expect(
+                """
+                INSERT INTO jobs (urls) VALUES (json_array(\(list)));
+                UPDATE items SET state = 'cancelled', finished_at = 1, class = 'cancelled', message = 'no' WHERE state = 'queued';
+                """)
+            let rows = try queue.shell.expect("SELECT url || ' ' || scale FROM results;")
+            #expect(rows.sorted() == scales.map { "\($0.key) \($0.value)" }.sorted())
+        }
+    }
 }

@@ -62,17 +62,21 @@ struct LoaderTests {
         }
     }
 
-    @Test func `The job's total timeout holds for a loader, too`() async throws {
+    @Test(arguments: [
+        ("total-timeout=1s", "took longer than 1000 ms (--total-timeout)"),
+        ("timeout=300ms", "wrote nothing for 300 ms (--silence-timeout)"),
+    ])
+    func `The job's timeouts hold for a loader, too`(_ options: String, _ message: String) async throws {
         let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
         try await withWorkplace(configure: {
             $0.loaders = [box]
             $0.retries.maxTries = 1
         }) { (place) async throws in
-            let job = try await place.enqueue(["box:a"], options: "total-timeout=1s")
+            let job = try await place.enqueue(["box:a"], options: options)
             try await place.drain()
             let row = try await place.store.reports.results(job: job, after: 0, limit: 10).first
             #expect(row?.failure == "timeout")
-            #expect(row?.message?.contains("longer than 1 s") == true)
+            #expect(row?.message?.contains(message) == true, "\(row?.message ?? "")")
         }
     }
 

@@ -72,24 +72,26 @@ struct OptionsHookTests {
 
     private struct Urgent: WorkerDelegate {
         let hooks: Set<DelegateHook> = [.options]
+        let byOption: Bool
 
         func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async -> ItemSettings {
             var settings = settings
-            if url.hasSuffix("/c") { settings.priority = .max }
+            if url.hasSuffix("/c"), byOption { settings.options = "high-priority" }
+            if url.hasSuffix("/c"), !byOption { settings.priority = .max }
             return settings
         }
     }
 
     /// Also if the item had a priority of its own before.
-    @Test(arguments: [nil, -7])
-    func `A priority from the delegate moves an item ahead of waiting items`(own: Int?) async throws {
+    @Test(arguments: [(nil, false), (nil, true), (-7, false)])
+    func `A priority from the delegate moves an item ahead of waiting items`(own: Int?, byOption: Bool) async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { request in
             while request.path == "/0", !isOpen.withLock({ $0 }) { usleepMilliseconds(2) }
             return .ok(Pictures.jpeg)
         }
         try await withWorkplace(configure: {
-            $0.delegate = Urgent()
+            $0.delegate = Urgent(byOption: byOption)
             $0.downloads.concurrency = 1
             $0.downloads.silenceTimeout = .seconds(120)
         }) { (place) async throws in

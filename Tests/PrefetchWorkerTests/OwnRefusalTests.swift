@@ -125,6 +125,38 @@ struct OwnRefusalTests {
         }
     }
 
+    /// What is kept of the first body, whether the item has a size, and the job's options.
+    static let early: [(kept: Int, hasSize: Bool, options: String?)] = [
+        (0, false, nil), (Pictures.png.count / 2, true, nil),
+        (Pictures.png.count / 2, false, "min-bytes=\(Pictures.png.count)"),
+    ]
+
+    @Test(arguments: early.indices)
+    func `A body without a length that ends early is tried again, whatever the job asks of it`(_ index: Int)
+        async throws
+    {
+        let (kept, hasSize, options) = Self.early[index]
+        let isFirst = Mutex(true)
+        let origin = try LoopbackOrigin { _ in
+            let isFirst = isFirst.withLock { first in
+                defer { first = false }
+                return first
+            }
+            return .raw("HTTP/1.1 200 OK\r\n\r\n", body: isFirst ? Array(Pictures.png.prefix(kept)) : Pictures.png)
+        }
+        try await withWorkplace(configure: { $0.retries.base = 1 }) { (place) async throws in
+            var item = NewItem(url: origin.url("/a.png"))
+            item.size = hasSize ? Int64(Pictures.png.count) : nil
+            var job = NewJob(urls: [], options: options)
+            job.items = [item]
+            let id = try #require(try await place.store.queue.enqueue(job))
+            _ = try await place.drain()
+            #expect(try await place.progress(id).done == 1)
+            #expect(origin.requests.count == 2)
+            #expect(try await place.store.blacklist.entries().isEmpty)
+        }
+    }
+
     @Test func `Two announced lengths whose sum overflows fail their two items only`() async throws {
         let origin = try LoopbackOrigin { request in
             guard request.path.hasPrefix("/bad") else { return .ok(Pictures.jpeg) }

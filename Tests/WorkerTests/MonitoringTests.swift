@@ -23,7 +23,8 @@ import Testing
             #expect(checked.exit == .code(0), "\(checked.output)\(checked.errors)")
             #expect(checked.errors.isEmpty && checked.output.isEmpty, "\(checked.output)\(checked.errors)")
             for line in [
-                "worker_items_queued 2", #"worker_jobs{state="queued"} 2"#, "worker_blacklist_entries 1",
+                "worker_items_queued 2", "worker_items_active 0", #"worker_jobs{state="queued"} 2"#,
+                "worker_blacklist_entries 1",
                 #"worker_schedule_last_run_failed{schedule="the \"nightly\" one\\"} 0"#,
             ] {
                 #expect(metrics.contains("\n\(line)\n"), "\(line)")

@@ -84,8 +84,8 @@ import Testing
 
     // MARK: - SDWebImage
 
-    /// Every command, option, hook, view, class, Swift name and test that the page names exists.
-    @Test func `Every name on the page about SDWebImage's features exists`() async throws {
+    /// Every command and option that the page names does its work, and every hook, view, class, Swift name and test exists.
+    @Test func `All that the page about SDWebImage's features names exists and runs`() async throws {
         let page = try #require(Self.pages["docs/reference/sdwebimage.md"])
         let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.contains("| shown by |") }
             .map {
@@ -108,10 +108,16 @@ import Testing
                     }
                 }
                 for test in row[3].split(separator: ",").map({ $0.trimmingCharacters(in: .whitespaces) }) {
-                    #expect(tests.contains("struct \(test)"), "\(row[1]): there is no \(test)")
+                    #expect(Self.contains(tests, "struct \(test)"), "\(row[1]): there is no \(test)")
                 }
                 #expect(!row[3].isEmpty || row[2].contains("not apply") || row[2].contains("one cache"), "\(row[1])")
             }
+            // The jobs with the options: each does its work, even if the option lets its item fail.
+            try await w.run("resume", "--all")
+            try await w.drain(expecting: nil)
+            #expect(
+                try await w.value("SELECT count(*) FROM jobs WHERE state NOT IN ('finished', 'cancelled')") == "0")
+            #expect(try await w.value("SELECT count(*) > 20 FROM jobs WHERE state = 'finished'") == "1")
         }
     }
 
@@ -121,6 +127,19 @@ import Testing
             let command = words.dropFirst().prefix { !$0.hasPrefix("-") }
             let help = try await w.run(command + ["--help"]).output
             for flag in words where flag.hasPrefix("--") { #expect(flags(in: help).contains(flag), "\(span)") }
+            // A job for the command.
+            try await w.enqueue(w.url("/1.png"))
+            let job = try await w.value("SELECT max(id) FROM jobs")
+            guard let arguments = arguments(of: command.joined(separator: " "), job: job, w) else {
+                Issue.record("This test does not know how to run '\(span)'.")
+                return
+            }
+            let all = words.dropFirst().contains("--all")
+            let run = try await w.run(
+                command + (all ? ["--all"] : arguments), environment: ["WORKER_ALLOW_ADDRESSES": "loopback"],
+                expecting: nil)
+            // 75: the wait was over before the job.
+            #expect([0, 1, 2, 75].map { .code($0) }.contains(run.exit), "\(span): \(run.exit) \(run.errors)")
         } else if span.hasPrefix("--") {
             let reference = ["commands", "options"].map { pages["docs/reference/\($0).md"] ?? "" }.joined()
             #expect(flags(in: reference).contains(words[0]), "\(span)")
@@ -129,7 +148,40 @@ import Testing
             _ = try await w.value("SELECT \(parts[1]) FROM \(parts[0]) LIMIT 1")
         } else {
             let name = span.split(separator: ".").last.map(String.init) ?? span
-            #expect(sources.contains(name), "\(span)")
+            let isThere = contains(sources, name)
+            #expect(isThere, "\(span)")
+        }
+    }
+
+    /// Whole words, so that a part of another name is not enough.
+    private static func contains(_ text: String, _ name: String) -> Bool {
+        text.ranges(of: name).contains { range in
+            let before = range.lowerBound > text.startIndex ? text[text.index(before: range.lowerBound)] : " "
+            let after = range.upperBound < text.endIndex ? text[range.upperBound] : " "
+            return ![before, after].contains { $0.isLetter || $0.isNumber }
+        }
+    }
+
+    /// What makes a command of the page do its work; nil for one that is not known here.
+    private static func arguments(of command: String, job: String, _ w: TestWorker) -> [String]? {
+        let picture = w.place("picture.png")
+        if !FileManager.default.fileExists(atPath: picture) {
+            _ = FileManager.default.createFile(atPath: picture, contents: Data(Pictures.png(7)))
+        }
+        return switch command {
+        case "run": TestWorker.quick + ["--drain", "--concurrency", "3"]
+        case "enqueue": [w.url("/5.png"), "--fallback", w.url("/6.png")]
+        case "status", "limits", "blacklist list", "cache gc", "cache stats": []
+        case "events": ["--no-follow"]
+        case "wait": [job, "--timeout", "10ms"]
+        case "cancel", "pause", "resume": [job]
+        case "reorder": [job, "--order", "lifo"]
+        case "retry": [job, "--retry-failed"]
+        case "explain", "get", "cache remove": [w.url("/1.png")]
+        case "cache put": [w.url("/put.png"), picture]
+        case "cache clear": ["--yes"]
+        case "import": [w.scratch, "--url-template", w.url("/imported/{path}")]
+        default: nil
         }
     }
 

@@ -54,6 +54,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Leave out URLs that an earlier job has finished successfully.
     public static let onlyNew = JobOptions(rawValue: 1 << 30)
 
+    /// The priority that these options give to a job without one of its own; nil if they give none.
+    public var priority: Int? { contains(.highPriority) ? 50 : contains(.lowPriority) ? -50 : nil }
+
     /// The options' names, as users write them.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),

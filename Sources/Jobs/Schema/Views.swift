@@ -3,8 +3,9 @@ extension Schema {
     /// 2 or 3 if the picture's name contains `@2x` or `@3x`, as SDWebImage reads it, else 1; the host's name does not
     /// count.
     private static let scale = {
-        let rest = "substr(items.url, instr(items.url, '://') + 3)"
-        let path = "substr(\(rest), nullif(instr(\(rest), '/'), 0))"
+        let rest = "replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/')"
+        let path =
+            "CASE WHEN instr(items.url, '://') THEN substr(\(rest), nullif(instr(\(rest), '/'), 0)) ELSE items.url END"
         let cases = [2, 3].map {
             "WHEN instr(\(path), '@\($0)x.') OR instr(\(path), '%40\($0)x.') THEN \($0)"
         }
@@ -65,7 +66,7 @@ extension Schema {
         END;
 
         -- An entry that is deleted goes with its link and, where no other entry or source needs them, its bytes: a worker
-        -- deletes those within a minute, and `worker cache remove` at once.
+        -- deletes those within seconds, and `worker cache remove` at once.
         CREATE VIEW entries AS SELECT
             key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
             FROM cache_entries;

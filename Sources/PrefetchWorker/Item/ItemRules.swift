@@ -45,6 +45,16 @@ extension JobPlan {
         }
         if let objection { throw Failure(.filtered, objection) }
     }
+
+    /// Whether a picture failed in a way in which the beginning of a good one would fail, too.
+    func mayBeCut(_ failure: Failure, _ item: ClaimedItem, _ source: SourceRecord) -> Bool {
+        switch failure.failureClass {
+        case .truncated: true
+        case .checksum: item.own?.size.map { source.size < $0 } ?? true
+        case .filtered: settings.filter.bytes.map { source.size < $0.lowerBound } ?? false
+        default: false
+        }
+    }
 }
 
 extension OwnColumns {

@@ -244,22 +244,23 @@ final class ItemRun {
     private func rendered(_ fetched: FetchedSource, _ request: DownloadRequest) async throws(Failure) -> ItemEnding {
         // After rendering, the publisher owns the bytes, and the downloader may start another body.
         defer { fetched.receipt?.markConsumed() }
-        try item.own?.check(hash: fetched.hash.hex, size: fetched.size)
         let source = stages.fetcher.record(of: fetched, item, plan, request)
-        try plan.check(source)
         do throws(Failure) {
+            try item.own?.check(hash: fetched.hash.hex, size: fetched.size)
+            try plan.check(source)
             guard let rendered = try await render(source, { fetched.file }) else { return .release }
             try plan.check(rendered.source)
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
             return done(rendered, original: original, from: fetched.origin)
         } catch {
-            guard error.failureClass == .truncated else { throw error }
+            guard plan.mayBeCut(error, item, source) else { throw error }
             // The URL is at fault only if the body is complete; its connection may have cut an incomplete one.
             let response = fetched.response
             guard await stages.failures.isWhole(response, item) else {
                 throw Failure(.connectionLost, error.message, response: response)
             }
             var failure = error
+            guard failure.failureClass == .truncated else { throw failure }
             failure.isFinal = response.isFinal(attempts: item.attempts)
             throw failure
         }

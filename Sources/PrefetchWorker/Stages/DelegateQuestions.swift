@@ -39,7 +39,13 @@ final class DelegateQuestions: Sendable {
         let answer = try await ask(.options) { try await $0.settings(asked, of: item.url, item: DelegatedItem(item)) }
         guard let answer, answer != asked else { return plan }
         do throws(JobPlanError) {
-            return try plans.plan(for: plan.definition.changed(to: answer)).get()
+            let changed = try plans.plan(for: plan.definition.changed(to: answer)).get()
+            // As when a job with these options is inserted, unless the answer has a priority of its own.
+            let added = changed.options.subtracting(plan.options)
+            guard answer.priority == 0, asked.priority == 0, let priority = added.priority else { return changed }
+            var ranked = answer
+            ranked.priority = priority
+            return try plans.plan(for: plan.definition.changed(to: ranked)).get()
         } catch {
             throw Failure(.delegate, "The delegate's settings for the item can't be used: \(error.message)")
         }

@@ -138,7 +138,12 @@ final class Fetcher: Sendable {
             }
             return .notModified(response)
         case .body(let body, let response):
-            guard body.size > 0 else { throw Failure(.badImage, "The origin sent an empty body.") }
+            guard body.size > 0 else {
+                guard response.isWhole else {
+                    throw Failure(.connectionLost, "The connection ended before the body.", response: response)
+                }
+                throw Failure(.badImage, "The origin sent an empty body.")
+            }
             guard let source = FetchedSource(body, response) else {
                 throw Failure(.diskError, "A body came without a hash.")
             }

@@ -13,8 +13,8 @@ final class Loaders: Sendable {
     let local: LocalSources
     let files: SourceFiles
     let inspector: HeaderInspector
-    /// The time for a whole picture, unless the job or `worker limits` has another.
-    let timeout: Duration
+    /// The times for a whole picture and between two of its writes, unless the job or `worker limits` has others.
+    let timeouts: (total: Duration, silence: Duration)
     /// Limits the number of running loaders.
     private let slots: AsyncSemaphore
     let turns: ProcessTurns
@@ -23,12 +23,12 @@ final class Loaders: Sendable {
     /// - Parameter width: how many of the program's loaders run at once.
     init(
         _ registered: [any ImageLoader], local: LocalSources, files: SourceFiles, inspector: HeaderInspector,
-        transfers: Transfers, timeout: Duration, width: Int,
+        transfers: Transfers, timeouts: (total: Duration, silence: Duration), width: Int,
     ) {
         self.transfers = transfers
         self.registered = registered
         self.local = local
-        self.timeout = timeout
+        self.timeouts = timeouts
         self.files = files
         self.inspector = inspector
         slots = AsyncSemaphore(max(1, width))
@@ -77,7 +77,7 @@ final class Loaders: Sendable {
             etag: request.etag, lastModified: request.lastModified)
         let answer: LoaderResponse
         do {
-            answer = try await inTime(request.timeouts.total ?? timeout) { try await loader.load(asked, into: body) }
+            answer = try await inTime(request.timeouts, body) { try await loader.load(asked, into: body) }
         } catch let failure as Failure {
             throw failure
         } catch is CancellationError {
@@ -106,21 +106,23 @@ final class Loaders: Sendable {
         return .body(FetchedSource(blob, from: .loader, response: response), response)
     }
 
-    /// Cancels `body` when it takes longer than a download may.
+    /// Cancels `load` when it takes longer than a download may, or writes nothing for as long as a download may be silent.
     private func inTime<R: Sendable>(
-        _ timeout: Duration, _ body: @escaping @Sendable () async throws -> R,
+        _ own: DownloadRequest.Timeouts, _ body: ArrivingBody, _ load: @escaping @Sendable () async throws -> R,
     ) async throws -> R {
-        try await withThrowingTaskGroup(of: R?.self) { group in
-            group.addTask { try await body() }
+        let (total, silence) = (own.total ?? timeouts.total, own.silence ?? timeouts.silence)
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask { try await load() }
             group.addTask {
-                try await Task.sleep(for: timeout)
-                return nil
+                try await Task.sleep(for: total)
+                throw Failure(.timeout, "The loader took longer than \(total.milliseconds) ms (--total-timeout).")
+            }
+            group.addTask {
+                while case let left = silence - body.silence, left > .zero { try await Task.sleep(for: left) }
+                throw Failure(.timeout, "The loader wrote nothing for \(silence.milliseconds) ms (--silence-timeout).")
             }
             defer { group.cancelAll() }
-            guard let first = try await group.next(), let result = first else {
-                throw Failure(
-                    .timeout, "The loader took longer than \(timeout.milliseconds / 1_000) s (--total-timeout).")
-            }
+            guard let result = try await group.next() ?? nil else { throw CancellationError() }
             return result
         }
     }
@@ -134,6 +136,8 @@ private final class ArrivingBody: LoaderBody {
         var expected: Int64?
         /// The first bytes, until they show the format.
         var beginning: [UInt8]? = []
+        /// When the last write ended; nil while one waits for the disk.
+        var wroteAt: ContinuousClock.Instant? = .now
     }
 
     /// Maximum bytes of the beginning that is kept for inspection.
@@ -156,6 +160,9 @@ private final class ArrivingBody: LoaderBody {
 
     var size: Int64 { state.withLock { $0.size } }
 
+    /// For how long the loader has written nothing.
+    var silence: Duration { state.withLock { $0.wroteAt.map { .now - $0 } ?? .zero } }
+
     func expect(_ bytes: Int64) throws(Failure) {
         guard bytes <= limit else { throw tooLarge }
         let received = state.withLock { state in
@@ -169,6 +176,8 @@ private final class ArrivingBody: LoaderBody {
         if Task.isCancelled { throw .stopped() }
         guard Int64(bytes.count) <= limit, size <= limit - Int64(bytes.count) else { throw tooLarge }
         try inspect(bytes)
+        state.withLock { $0.wroteAt = nil }
+        defer { state.withLock { $0.wroteAt = .now } }
         try await files.blocking { [self] () throws(Failure) in try append(bytes) }
         let (received, expected) = state.withLock { ($0.size, $0.expected) }
         tell(received, expected)

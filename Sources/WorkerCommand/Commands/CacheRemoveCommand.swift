@@ -9,7 +9,7 @@ struct CacheRemoveCommand: AsyncParsableCommand {
         discussion: """
             The command removes the pictures from the index, removes their links, and deletes the files that no other URL \
             needs. Jobs and their results stay, without the files. \
-            DELETE FROM entries WHERE url = … does the same; then a worker deletes the bytes within a minute. Exit code 1 \
+            DELETE FROM entries WHERE url = … does the same; then a running worker deletes the bytes within seconds. Exit code 1 \
             when nothing was cached.
 
             EXAMPLES:
