@@ -45,6 +45,7 @@ let package = Package(
         .systemLibrary(name: "CSQLiteTriggers"),
         .systemLibrary(name: "CDescriptorPassing"),
         .systemLibrary(name: "CSyncing"),
+        .systemLibrary(name: "CTerminal"),
         .systemLibrary(name: "CLandlock"),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
 
@@ -160,7 +161,7 @@ let package = Package(
             name: "WorkerCommand",
             dependencies: [
                 "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "Lists",
-                "Dashboard",
+                "Dashboard", "CTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),

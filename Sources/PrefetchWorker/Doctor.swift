@@ -71,20 +71,22 @@ public struct Doctor: Sendable {
         let detail = """
             \(list); reads \(found.reads.joined(separator: " ")); writes \(found.writes.joined(separator: " "))
             """
-        guard missing.isEmpty else {
-            return Finding(
-                part: "libraries", verdict: .warning,
-                detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); install "
-                    + "\(Self.packages(missing, Self.decoders)).")
-        }
         let unwritten = VariantReference.formats.filter { !found.writes.contains($0) }
-        guard unwritten.isEmpty else {
-            return Finding(
-                part: "libraries", verdict: .warning,
-                detail: "\(detail). Not writable here: \(unwritten.joined(separator: ", ")); install "
-                    + "\(Self.packages(unwritten, Self.encoders)).")
+        guard !missing.isEmpty || !unwritten.isEmpty else {
+            return Finding(part: "libraries", verdict: .ok, detail: detail)
         }
-        return Finding(part: "libraries", verdict: .ok, detail: detail)
+        return Finding(
+            part: "libraries", verdict: .warning,
+            detail: "\(detail). \(Self.advice(unread: missing, unwritten: unwritten))")
+    }
+
+    /// What is missing, and the packages that bring it.
+    static func advice(unread: [String], unwritten: [String]) -> String {
+        [("readable", unread, decoders), ("writable", unwritten, encoders)].compactMap { word, formats, plugins in
+            formats.isEmpty
+                ? nil
+                : "Not \(word) here: \(formats.joined(separator: ", ")); install \(packages(formats, plugins))."
+        }.joined(separator: " ")
     }
 
     /// Debian's packages of codecs that libheif loads when they are there. The other formats come with libvips and the

@@ -56,4 +56,13 @@ import Testing
             #expect(fileNames(in: folder.string) == [])
         }
     }
+
+    /// A worker requests no longer one; `data:` URLs hold pictures.
+    @Test func `A URL of more than 8 KiB is refused with its length`() {
+        let path = "https://a.example/" + String(repeating: "x", count: 8_192 - 18)
+        #expect(URLCheck.verdict(path) == .good)
+        guard case .bad(let told) = URLCheck.verdict(path + "y") else { return #expect(Bool(false)) }
+        #expect(told.contains("has 8193 bytes; a URL has at most 8192") && told.count < 300, "\(told)")
+        #expect(URLCheck.verdict("data:image/png;base64," + String(repeating: "A", count: 20_000)) == .good)
+    }
 }

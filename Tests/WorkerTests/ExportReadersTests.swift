@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Programs that read exports: a web server, and a reader of datasets in tar files.
-@Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)")) struct ExportReadersTests {
+@Suite(.timeLimit(.minutes(15))) struct ExportReadersTests {
     private static let count = 600
 
     /// webdataset and what it needs, as `scripts/bootstrap` installs them.
@@ -14,16 +14,15 @@ import Testing
     /// A job of 600 photographs with captions, and a variant of each.
     private func fill(_ w: TestWorker) async throws {
         let rows = (1...Self.count).map { "{\"url\":\"\(w.url("/\($0).jpg"))\",\"caption\":\"picture \($0)\"}" }
-        try await w.enqueue("-f", try w.file("list.jsonl", rows.joined(separator: "\n")), "--variant", "small=8x,webp")
-        try await w.drain()
+        try await w.enqueue(
+            "-f", try w.file("list.jsonl", rows.joined(separator: "\n")), "--variant", "small=160x,webp")
+        try await w.drain(within: .seconds(300))
     }
 
-    /// Photographs of the corpus, each at many URLs.
-    private static let photographs = Corpus.files("orientation").filter { $0.extension == "jpg" }
-        .compactMap { try? Corpus.bytes($0) }
-
+    /// A photograph with other bytes at each URL.
     private static func picture(_ request: LoopbackOrigin.Request) -> LoopbackReply {
-        .ok(photographs[request.path.utf8.reduce(1) { ($0 * 31 + Int($1)) % 250 } % photographs.count])
+        guard let photograph = Pictures.photograph(named: request.path) else { return .status(404) }
+        return .ok(photograph)
     }
 
     @Test(

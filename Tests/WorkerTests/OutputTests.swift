@@ -21,7 +21,8 @@ import Testing
             #expect(lines.first?.hasPrefix("in ") == true && lines.first?.hasSuffix("/s") == true)
             #expect(
                 lines.dropFirst() == [
-                    "failures of the job: 1 http-404", "worst hosts: 127.0.0.1 (1)", "Try again with: worker retry 1",
+                    "failures of the job: 1 http-404", "worst hosts: 127.0.0.1 (1)",
+                    "Try again with: worker retry 1 --retry-failed",
                     "See why with: worker results 1",
                 ])
             let quiet = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick)
@@ -89,12 +90,16 @@ import Testing
 
     @Test(
         .enabled(if: ChildProcess.find("script") != nil, "script(1) is not installed."),
-        arguments: [(40, ""), (40, "NO_COLOR=1"), (80, "NO_COLOR=1"), (24, "NO_COLOR=1")])
-    func linesFitTheTerminal(_ columns: Int, _ variable: String) async throws {
+        arguments: [
+            (40, "", "the-catalogue-of-all-products"), (40, "NO_COLOR=1", "the-catalogue-of-all-products"),
+            (80, "NO_COLOR=1", "the-catalogue-of-all-products"), (24, "NO_COLOR=1", "the-catalogue-of-all-products"),
+            (40, "NO_COLOR=1", "商品カタログ画像の一覧表示用サムネイル全部"), (80, "", "商品カタログ画像の一覧表示用サムネイル全部"),
+        ])
+    func linesFitTheTerminal(_ columns: Int, _ variable: String, _ name: String) async throws {
         try await withWorker({ request in
             .delayed(milliseconds: 150, then: request.path == "/3.png" ? .status(404) : Pictures.reply(request))
         }) { w in
-            try await w.enqueue((0..<12).map { w.url("/\($0).png") } + ["--name", "the-catalogue-of-all-products"])
+            try await w.enqueue((0..<12).map { w.url("/\($0).png") } + ["--name", name])
             let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
                 separator: " ")
             let shown = try await w.run(
@@ -105,8 +110,10 @@ import Testing
             let drawn = shown.output.replacing(/\x1B\[[0-9;]*[A-Za-z]/, with: "")
                 .split(whereSeparator: \.isNewline).flatMap { $0.split(separator: "\r") }
                 .prefix { !$0.hasSuffix("downloaded") }
-            #expect(drawn.contains { $0.hasPrefix("the-cata") })
-            #expect(drawn.allSatisfy { $0.count <= max(columns, 24) }, "\(drawn)")
+            #expect(drawn.contains { $0.hasPrefix(name.prefix(4)) })
+            // A Chinese character takes two columns.
+            let widths = drawn.map { $0.unicodeScalars.reduce(0) { $0 + ($1.value > 0x2E80 ? 2 : 1) } }
+            #expect(widths.allSatisfy { $0 <= max(columns, 24) }, "\(drawn)")
         }
     }
 

@@ -133,7 +133,7 @@ async function enqueue() {
 function job(main, [id], query) {
   const head = h("div"), failures = h("div"), list = h("div"), waits = h("div");
   const filter = { state: query.get("state") ?? "", class: query.get("class") ?? "", text: query.get("text") ?? "", order: "asc" };
-  let trail = [null], asked = 0;
+  let trail = [null], asked = 0, current = null, listed = "";
   const select = h("select", { id: "i-state", onchange: () => { filter.state = select.value; again(); } },
     h("option", { value: "" }, "all states"), states.map((state) => h("option", { value: state, selected: state === filter.state }, state)));
   const kind = h("input", { id: "i-class", size: "14", placeholder: "http-404", value: filter.class, onchange: () => { filter.class = kind.value.trim(); again(); } });
@@ -145,7 +145,8 @@ function job(main, [id], query) {
     h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, label("i-state", "State", select), label("i-class", "Class", kind), label("i-text", "URL", search), label("i-order", "Order", order)), rows));
   const again = () => { trail = [null]; items(); };
 
-  async function items() {
+  // `isQuiet`: leaves the list as it is if nothing has changed.
+  async function items(isQuiet = false) {
     const mine = ++asked, after = trail[trail.length - 1];
     const wanted = new URLSearchParams({ limit: "50", [["asc", "desc"].includes(filter.order) ? "order" : "sort"]: filter.order });
     for (const name of ["state", "class", "text"]) if (filter[name]) wanted.set(name, filter[name]);
@@ -160,10 +161,12 @@ function job(main, [id], query) {
         found = found.concat(page.items);
         next = page.next ?? null;
         // An order of a large job is read over several requests.
-        if (page.progress != null) hint.textContent = `sorting: ${Math.floor(100 * page.progress)} %`;
+        if (page.progress != null && !isQuiet) hint.textContent = `sorting: ${Math.floor(100 * page.progress)} %`;
       } while (next != null && found.length < 50);
-    } catch (error) { notice(error.message, true); return; }
-    const more = next != null;
+    } catch (error) { if (!isQuiet) notice(error.message, true); return; }
+    const more = next != null, text = JSON.stringify([found, more]);
+    if (isQuiet && text === listed) return;
+    listed = text;
     rows.replaceChildren(
       table([n("", "hide"), "URL", "State", n("Tries", "n hide"), n("Bytes", "n hide"), "What happened", "Ended"], found.flatMap(itemRow), "No item is like that."),
       h("div", { class: "row filters" }, h("button", { type: "button", disabled: trail.length < 2, onclick: () => { trail.pop(); items(); } }, "Back"),
@@ -172,15 +175,28 @@ function job(main, [id], query) {
     hint.textContent = `page ${trail.length}`;
   }
 
-  async function update() {
+  async function overview() {
     const [data, counts] = await Promise.all([get(`/api/jobs/${id}`), get(`/api/jobs/${id}/failures`)]);
     draw(data.job);
     waits.replaceChildren(...[waitList(data.waits)].flat().filter(Boolean));
-    failures.replaceChildren(...failureTable(data.job, counts));
+    if (!failures.contains(document.activeElement)) failures.replaceChildren(...failureTable(data.job, counts));
+  }
+
+  async function update() {
+    await overview();
     await items();
   }
 
+  // What a working job has done since. The list stays as it is while a row of it is open or has the focus.
+  async function follow() {
+    if (!current || !isOpen(current)) return;
+    await overview();
+    const isFirst = trail.length === 1 && ["asc", "desc"].includes(filter.order) && !filter.text && !filter.class;
+    if (isFirst && !rows.querySelector("[aria-expanded=true]") && !rows.contains(document.activeElement)) await items(true);
+  }
+
   function draw(data) {
+    current = data;
     const now = rateOf(data), button = (text, action, kind = "", title = null) => h("button", { type: "button", class: kind, title, onclick: action }, text);
     const open = data.queued + data.active + data.delayed, failed = data.failed + data.blacklisted;
     head.replaceChildren(
@@ -214,7 +230,7 @@ function job(main, [id], query) {
     if (!isOpen(data) && last && last !== data.state) refresh();
     last = data.state;
   };
-  return { title: `Job ${id}`, update, live };
+  return { title: `Job ${id}`, update, live, end: every(follow) };
 }
 
 function itemRow(item) {
@@ -274,12 +290,12 @@ function hosts(main) {
       cell("url", Object.entries(host.failures).map(([name, count]) => `${number(count)} ${name}`).join(", ") || "–"), cell("n", h("button", { type: "button", class: "quiet", onclick: () => limits(host.host) }, "Limits…")))),
       "No host has been asked yet."));
   };
-  return { title: "Hosts", update, end: every(update) };
+  return { title: "Hosts", update, end: every(update, list) };
 }
 
-// Updates a page every three seconds; the result ends that.
-function every(update) {
-  const timer = setInterval(() => { if (!document.hidden) update().catch(() => {}); }, 3000);
+// Updates a page every three seconds, but not while a button of this part of it has the focus; the result ends that.
+function every(update, part) {
+  const timer = setInterval(() => { if (!document.hidden && !part?.contains(document.activeElement)) update().catch(() => {}); }, 3000);
   return () => clearInterval(timer);
 }
 
@@ -290,11 +306,11 @@ function blacklist(main) {
   main.replaceChildren(h("h1", {}, "Blacklist"), h("p", { class: "hint" }, "URLs that failed for good are not asked for again until their time is over."), list);
   const update = async () => {
     const entries = await get("/api/blacklist");
-    list.replaceChildren(table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
+    list.replaceChildren(h("p", { class: "hint", hidden: entries.length < 500 }, "The latest 500 are shown; worker blacklist list shows all."), table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
       cell("url", entry.url), cell("", entry.failure ?? entry.class), cell("url", entry.message ?? "–"), cell("n hide", number(entry.count)), cell("", time(entry.expires_at)),
       cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { handle: entry.handle }) }, "Take off")))), "No URL is on the blacklist."));
   };
-  return { title: "Blacklist", update };
+  return { title: "Blacklist", update, end: every(update, list) };
 }
 
 function cache(main) {
@@ -310,7 +326,7 @@ function cache(main) {
         cell("n", file.url && h("button", { type: "button", class: "quiet", title: "The files of this URL are never evicted", onclick: () => act("/api/pin", { handle: file.handle, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
       h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map(({ url, handle }) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", title: "The files of this URL may be evicted again", onclick: () => act("/api/pin", { handle, pinned: false }) }, "No longer")))), "No URL is pinned."));
   };
-  return { title: "Cache", update };
+  return { title: "Cache", update, end: every(update, parts) };
 }
 
 function schedules(main) {
@@ -326,7 +342,7 @@ function schedules(main) {
           h("button", { type: "button", class: "quiet", title: one.paused ? "The schedule is due again" : "The schedule is not due until it is resumed", onclick: () => act(`${path}/${one.paused ? "resume" : "pause"}`) }, one.paused ? "Resume" : "Pause"))));
     }), "No schedules. Add one with: worker schedule add MANIFEST"));
   };
-  return { title: "Schedules", update, end: every(update) };
+  return { title: "Schedules", update, end: every(update, list) };
 }
 
 export const views = { jobs, job, hosts, blacklist, cache, schedules };

@@ -89,7 +89,9 @@ final class EasyHandle {
     /// libcurl's own error message.
     func explain(_ code: CURLcode) -> String {
         let detail = String(cString: errorText)
-        return detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+        if detail.isEmpty { return String(cString: curl_easy_strerror(code)) }
+        // OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number
+        return detail.replacing(/OpenSSL\/[^ ]+: error:[0-9A-F]+:[^:]*:[^:]*:/, with: "TLS: ")
     }
 
     static func check(_ code: CURLcode, _ option: CURLoption? = nil) throws(OptionError) {

@@ -12,7 +12,7 @@ struct VipsFailure: Error {
         let buffer = vips_error_buffer_copy()
         defer { g_free(buffer) }
         let text = buffer.map { String(cString: $0) } ?? ""
-        return VipsFailure(text: text.isEmpty ? "libvips gave no reason" : text)
+        return VipsFailure(text: text.isEmpty ? "the decoder gives no reason" : text)
     }
 
     /// Clears libvips' error buffer.
@@ -24,7 +24,16 @@ struct VipsFailure: Error {
     /// A sentence with our own beginning that quotes libvips. If libvips had no memory, the picture is not at fault.
     func error(_ code: FailureClass, _ what: String) -> Failure {
         let isShort = (code == .badImage || code == .truncated) && text.contains("out of memory")
-        return isShort ? MemoryShortage.failure("\(what): it takes memory that") : Failure(code, "\(what): \(text)")
+        return isShort ? MemoryShortage.failure("\(what): it takes memory that") : Failure(code, "\(what): \(reason)")
+    }
+
+    /// The last line, without the name of libvips' operation before it.
+    private var reason: Substring {
+        let line = text.split(separator: "\n").last ?? ""
+        guard let colon = line.firstIndex(of: ":"),
+            line[..<colon].allSatisfy({ $0 == "_" || $0.isLetter || $0.isNumber })
+        else { return line }
+        return line[colon...].dropFirst().drop { $0 == " " }
     }
 }
 

@@ -104,6 +104,16 @@ public struct JobControl: Sendable {
         return (items, listed.load(ordering: .relaxed))
     }
 
+    /// Whether URLs of a job's failed items are on the blacklist; looks at the first thousand.
+    public func hasListedFailures(job: JobID) async throws(JobsError) -> Bool {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let list = try ListedKeys(of: job, now: reading.time(in: db), in: db)
+            let urls = try db.texts("SELECT url FROM items WHERE job = ? AND state = 'failed' LIMIT 1000", [job])
+            return try urls.contains { try list.has($0, takesOff: false) }
+        }
+    }
+
     /// Cancels a job's unfinished items with these URLs (all URLs if none is given), at the selection's host or at any
     /// host. The job continues with its other items.
     ///

@@ -16,8 +16,14 @@ public enum URLCheck {
         "ftp", "ftps", "sftp", "s3", "gs", "ssh", "ws", "wss", "blob", "about", "chrome",
     ]
 
+    /// As many bytes as the worker requests: web servers refuse longer ones.
+    private static let maxBytes = 8_192
+
     public static func verdict(_ text: String) -> Verdict {
         var text = text
+        if text.utf8.count > maxBytes, !text.hasPrefix("data:") {
+            return .bad("'\(shown(text))' has \(text.utf8.count) bytes; a URL has at most \(maxBytes).")
+        }
         if text.withUTF8({ isPlain($0) }) { return .good }
         let shown = shown(text)
         if text.unicodeScalars.allSatisfy(\.properties.isWhitespace) { return .bad("The URL is empty.") }

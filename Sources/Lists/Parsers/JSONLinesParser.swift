@@ -104,7 +104,8 @@ final class JSONLinesParser: ListParser {
 
     private func withoutPath(_ members: [ListMember]) -> String {
         let names = members.map(\.name)
-        let question = NearestWord.question(path?.first ?? "", among: names)
+        // The member may be there, and be empty.
+        let question = names.contains(path?.first ?? "") ? "" : NearestWord.question(path?.first ?? "", among: names)
         return "There is no text at the path '\(URLCheck.shown(request.path ?? ""))'.\(question) The members are: "
             + Self.list(names) + "."
     }

@@ -75,7 +75,10 @@ struct CacheRemoveCommand: AsyncParsableCommand {
                 }
                 count += page.count
             } while next != nil
-            if count == 0 { throw ExitCode.notFound }
+            if count == 0 {
+                Terminal.error("Nothing that is cached matches. See what is cached of a URL with: worker explain URL")
+                throw ExitCode.notFound
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ struct GetCommand: AsyncParsableCommand {
 
     @Option(Self.expiry) var expires: Int64?
 
-    static let expiry = Setting.time("expires", "1h", "How long the URL works; at most 7d.")
+    static let expiry = Setting.time(
+        "expires", "1h", "How long the URL works; at most 7d.", in: 1_000...604_800_000)
 
     @Option(UpkeepSettings.readOnlyCache) var readOnlyCache: [String] = []
 
@@ -79,9 +80,6 @@ struct GetCommand: AsyncParsableCommand {
 
     private func presigned(_ settings: Settings) async throws -> String {
         let seconds = Int(clamping: (expires ?? 3_600_000) / 1_000)
-        guard (1...604_800).contains(seconds) else {
-            throw SettingsError("expires must be from 1s to 7d.")
-        }
         return try await common.readingCache { store, cache in
             guard let bucket = cache.backing else {
                 throw WorkerError(

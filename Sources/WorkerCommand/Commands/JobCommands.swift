@@ -169,9 +169,10 @@ extension FailureClass {
             let habits = [
                 "notfound": "http-404", "not-found": "http-404", "forbidden": "http-403", "ssl": "tls-certificate",
             ]
-            let isStatus = Int(text).map { (100...599).contains($0) } ?? false
+            // 404, http404, HTTP_404.
+            let status = text.lowercased().wholeMatch(of: /(?:http)?[-_ ]?([1-9][0-9][0-9])/)?.output.1
             let near =
-                isStatus ? "http-\(text)" : habits[text.lowercased()] ?? NearestWord.find(text, among: names)
+                status.map { "http-\($0)" } ?? habits[text.lowercased()] ?? NearestWord.find(text, among: names)
             let advice =
                 near.map { "Did you mean '\($0)'?" }
                 ?? "The classes are: \(names.joined(separator: ", ")), http-100 to http-999."

@@ -31,6 +31,8 @@ final class ListIntake {
 
     private(set) var mistakes = 0
     private var leftOut = 0
+    /// The lists that were read, by their names.
+    private var lists: [String] = []
     private var warnings = 0
     /// Sitemaps that indices have named and that are still to be read.
     private var nested: [(url: String, depth: Int)] = []
@@ -84,6 +86,7 @@ final class ListIntake {
 
     /// - Parameter path: a file, `-` for standard input, or an address.
     func take(list path: String) async throws {
+        lists.append(path == "-" ? "standard input" : redaction.shown(path))
         guard path.contains("://") else {
             let name = path == "-" ? "standard input" : path
             let file = try Self.open(path)
@@ -96,6 +99,9 @@ final class ListIntake {
     }
 
     func take(query: String, from path: String) throws {
+        guard !path.contains("://") || path.hasPrefix("file:") else {
+            throw SettingsError("--from takes a SQLite file, and '\(path)' is an address: download the file first.")
+        }
         var names: [String] = []
         var place = 0
         var line = 0
@@ -274,12 +280,17 @@ final class ListIntake {
             )
         }
         guard spool.count > 0 else {
-            throw SettingsError(
-                leftOut > 0
-                    ? "No URL is left: --host, --match or --sample left out all \(leftOut)."
-                    : mistakes > 0
-                        ? "No URL is left: all were left out as invalid."
-                        : "No URLs: name some, or a file with -f, or standard input with -f -")
+            let reason =
+                if leftOut > 0 {
+                    "No URL is left: --host, --match or --sample left out all \(leftOut)."
+                } else if mistakes > 0 {
+                    "No URL is left: all were left out as invalid."
+                } else if !lists.isEmpty {
+                    "There are no URLs in \(lists.joined(separator: ", "))."
+                } else {
+                    "No URLs: name some, or a file with -f, or standard input with -f -"
+                }
+            throw SettingsError(reason)
         }
     }
 

@@ -18,7 +18,7 @@ enum RunSettings {
     static let allowAddresses = Setting.text(
         "allow-addresses", nil, "range",
         "Addresses to connect to besides public ones: loopback, private, link-local or a CIDR block; repeatable.")
-    static let maxTries = Setting.whole("max-tries", 4, in: 1...100, "Tries of one item in all.")
+    static let maxTries = Setting.whole("max-tries", 4, in: 1...1_000, "Tries of one item in all.")
     static let maxAge = Setting.time(
         "max-age", "7d", "How long a cached source is used without asking its origin again; -1 for ever.",
         forEver: ["-1", "never"])

@@ -15,10 +15,10 @@ enum Output {
     /// Columns as wide as their widest cell; numbers are right-aligned.
     static func table(_ header: [String], _ rows: [[String]], right: Set<Int> = []) -> [String] {
         let all = [header] + rows
-        let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        let widths = header.indices.map { column in all.map { TextWidth.columns($0[column]) }.max() ?? 0 }
         return all.map { row in
             row.indices.map { column in
-                let pad = String(repeating: " ", count: widths[column] - row[column].count)
+                let pad = String(repeating: " ", count: widths[column] - TextWidth.columns(row[column]))
                 return right.contains(column) ? pad + row[column] : row[column] + pad
             }.joined(separator: "  ").trimmingSuffix { $0 == " " }
         }

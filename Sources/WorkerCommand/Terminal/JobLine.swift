@@ -16,11 +16,11 @@ struct JobLine {
     func text(width: Int, _ colours: Colours) -> String {
         let name = Terminal.safe(job.name ?? "job \(job.job)")
         var parts = Set([Part.count, .left, .failed, .rate, .percent, .bar, .bytes, .cached, .done])
-        var title = String(name.prefix(24))
+        var title = TextWidth.prefix(name, 24)
         for least in stride(from: Part.done.rawValue, through: 0, by: -1) {
             if columns(parts, title) <= width { break }
             if let part = Part(rawValue: least) { parts.remove(part) }
-            title = String(name.prefix(max(8, width / 3)))
+            title = TextWidth.prefix(name, max(8, width / 3))
         }
         let shown =
             [title, bar(parts, colours)].filter { !$0.isEmpty }
@@ -32,7 +32,7 @@ struct JobLine {
 
     private func columns(_ parts: Set<Part>, _ title: String) -> Int {
         let texts = texts(parts).reduce(0) { $0 + 1 + $1.0.count }
-        return title.count + texts + (parts.contains(.bar) ? 1 + Self.barWidth : 0)
+        return TextWidth.columns(title) + texts + (parts.contains(.bar) ? 1 + Self.barWidth : 0)
     }
 
     private static let barWidth = 18

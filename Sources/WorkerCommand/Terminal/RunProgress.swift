@@ -152,6 +152,6 @@ struct JobScreen {
     }
 
     private static func cut(_ text: String, _ width: Int) -> String {
-        text.count <= width ? text : text.prefix(max(0, width - 1)) + "…"
+        TextWidth.columns(text) <= width ? text : TextWidth.prefix(text, width - 1) + "…"
     }
 }

@@ -11,6 +11,8 @@ struct RunReport {
     /// Seconds.
     let elapsed: Double
     let failures: FailureCounts?
+    /// Jobs of which failed URLs are on the blacklist.
+    let listed: Set<JobID>
 
     /// - Parameter begun: when the run began, by ``RunProgress/seconds()``.
     static func of(
@@ -21,7 +23,12 @@ struct RunReport {
         let failed = summary.jobs.filter(\.hasFailures).prefix(maxJobs).map(\.job)
         // Best effort: if failures can't be counted, the summary leaves them out.
         let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
-        return RunReport(summary: summary, elapsed: elapsed, failures: failures)
+        var listed: Set<JobID> = []
+        for job in failed where countsFailures {
+            // Best effort: then the command that tries again lacks its flag.
+            if (try? await store.control.hasListedFailures(job: job)) == true { listed.insert(job) }
+        }
+        return RunReport(summary: summary, elapsed: elapsed, failures: failures, listed: listed)
     }
 }
 
@@ -34,6 +41,7 @@ struct RunSummary: Encodable {
     let elapsedSeconds: Double
     let jobs: [JobProgress]
     private let failures: FailureCounts?
+    private let listed: Set<JobID>
     private let exitCode: ExitCode
 
     enum CodingKeys: String, CodingKey {
@@ -46,6 +54,7 @@ struct RunSummary: Encodable {
         let summary = report.summary
         elapsedSeconds = (report.elapsed * 1_000).rounded() / 1_000
         failures = report.failures
+        listed = report.listed
         let counts = summary.counts
         end =
             switch summary.end {
@@ -106,9 +115,14 @@ struct RunSummary: Encodable {
             if !ofHosts.counts.isEmpty { lines.append("worst hosts: \(ofHosts.byHost)") }
             let ids = jobs.filter(\.hasFailures).prefix(3)
             let more = ids.count < jobs.filter(\.hasFailures).count ? ", and so on" : ""
-            lines.append("Try again with: " + ids.map(\.retryCommand).joined(separator: "; ") + more)
+            lines.append("Try again with: " + ids.map { retryCommand(of: $0.job) }.joined(separator: "; ") + more)
         }
         return lines
+    }
+
+    /// With the flag that takes URLs off the blacklist if some are on it: otherwise they end without a request.
+    private func retryCommand(of job: JobID) -> String {
+        "worker retry \(job)\(listed.contains(job) ? " --retry-failed" : "")"
     }
 
     private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
@@ -126,7 +140,4 @@ struct RunSummary: Encodable {
 extension JobProgress {
     /// Whether items have failed, or were not fetched since their URLs are on the blacklist.
     var hasFailures: Bool { failed + blacklisted > 0 }
-
-    /// With the flag that takes URLs off the blacklist if that is the only reason for failures.
-    var retryCommand: String { "worker retry \(job)\(failed == 0 && blacklisted > 0 ? " --retry-failed" : "")" }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -16,6 +17,18 @@ enum Pictures {
             made[number] = bytes
             return bytes
         }
+    }
+
+    private static let photograph = ProcessTable.contents(
+        of: Guide.root.appending("docs").appending("contact-sheet.jpg").string)
+
+    /// A photograph of 900×679 that has other bytes for each name; nil if there is none.
+    static func photograph(named name: some StringProtocol) -> [UInt8]? {
+        guard let photograph else { return nil }
+        // A comment behind the JPEG's first marker.
+        let comment = Array(name.utf8)
+        let segment = [0xFF, 0xFE] + TestImages.big(comment.count + 2, 2) + comment
+        return photograph.prefix(2) + segment + photograph.dropFirst(2)
     }
 
     /// `/7.png` is picture 7, whatever its query; anything else is a 404.
