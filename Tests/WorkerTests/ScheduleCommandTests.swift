@@ -232,6 +232,12 @@ import Testing
         ("urls: [http://a.example/1.jpg]\nvariants: thumb=320x240,webpp", "did you mean webp?"),
         ("urls: [a.example/1.jpg]", "has no scheme"), ("name: x", "has neither urls nor sources"),
         ("sources: [nowhere.txt]", "nowhere.txt can't be read"), ("urls: [", "it is no YAML"),
+        (
+            "urls: [http://a.example/1.jpg]\nvariants:\n  - thumb=320x240,webp\n  - big=webpp",
+            "m.yaml, line 4: variants: "
+        ),
+        ("urls: [http://a.example/1.jpg]\noptions:\n- retry-failed\n- retry-fialed", "m.yaml, line 4: options: "),
+        ("sources:\n- {file: good.yaml, format: csv, column: imge}", "m.yaml, line 2: "),
     ]) func `A mistake in a manifest is refused with its line and the nearest key`(
         _ text: String, _ words: String,
     ) async throws {
@@ -241,6 +247,14 @@ import Testing
             let refused = try await w.run("manifest", "check", file, good, expecting: 64)
             #expect(refused.errors.contains(words), "\(refused.errors)")
             #expect(refused.output.hasPrefix("\(good): 1 URL, variants thumb"))
+        }
+    }
+
+    @Test func `Without its lists a manifest's own URLs are judged`() async throws {
+        try await withWorker { w in
+            let file = try w.file("m.yaml", "urls: [http://a.example/1.jpg, foo.jpg]\nsources: [nowhere.txt]\n")
+            let refused = try await w.run("manifest", "check", "--offline", file, expecting: 64)
+            #expect(refused.errors.contains("'foo.jpg'"), "\(refused.errors)")
         }
     }
 }

@@ -74,13 +74,13 @@ struct ManifestCommand: AsyncParsableCommand {
                 guard !job.urls.isEmpty || !manifest.sources.isEmpty else {
                     throw SettingsError("\(path) has neither urls nor sources.")
                 }
-                guard !offline else { return report }
+                if offline, job.urls.isEmpty { return report }
                 var lists = try ListOptions.parse([])
                 lists.allowAddresses = allowAddresses
                 var source = JobIntake.Source(common: common, lists: lists)
                 source.manifest = (path, manifest.urlLines)
-                let intake = try await JobIntake(job, sources: manifest.sources, from: source)
-                report.count(intake.spool.count)
+                let intake = try await JobIntake(job, sources: offline ? [] : manifest.sources, from: source)
+                if !offline { report.count(intake.spool.count) }
             } catch {
                 report.error = WorkerError(ofCommand: error).message
                 // The mistakes in its lists were printed before, so the path is added only if the message lacks it.

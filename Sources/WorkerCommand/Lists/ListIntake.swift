@@ -78,9 +78,15 @@ final class ListIntake {
             self.selection = selection
             countBefore = 0
         }
-        switch source.place {
-        case .list(let path): try await take(list: path)
-        case .query(let query, let path): try take(query: query, from: path)
+        do {
+            switch source.place {
+            case .list(let path): try await take(list: path)
+            case .query(let query, let path): try take(query: query, from: path)
+            }
+        } catch let error as ListMistake {
+            throw SettingsError("\(source.origin): \(error)")
+        } catch let error as SettingsError {
+            throw SettingsError("\(source.origin): \(error.message)")
         }
     }
 

@@ -30,8 +30,8 @@ struct Manifest {
             case .urls: (job.urls, urlLines) = (try field.list(), field.lines)
             case .file: sources += [ManifestSource(file: try field.text(), beside: path)]
             case .sources: sources += try ManifestSource.all(field)
-            case .variants: job.variants = try field.checked(field.texts().joined(separator: "\n")) { $0.variants = $1 }
-            case .options: job.options = try field.checked(field.texts().joined(separator: " ")) { $0.options = $1 }
+            case .variants: job.variants = try field.checked(joined: "\n") { $0.variants = $1 }
+            case .options: job.options = try field.checked(joined: " ") { $0.options = $1 }
             case .headers: job.headers = try field.checked(field.map()) { $0.headers = $1 }
             case .priority: job.priority = try field.whole(in: -100...100)
             case .order: job.order = try field.parsed(Self.order)

@@ -61,6 +61,16 @@ struct ManifestField {
         return value
     }
 
+    /// A text or a list of texts, by the same rules; a mistake names the line of the text that is wrong by itself.
+    func checked(joined separator: String, _ set: (inout NewJob, String) -> Void) throws(SettingsError) -> String {
+        let texts = try texts()
+        for (text, line) in zip(texts, lines) {
+            let place = line.map { "\(path), line \($0)" } ?? place
+            _ = try ManifestField(name: name, node: node, path: path, place: place).checked(text, set)
+        }
+        return try checked(texts.joined(separator: separator), set)
+    }
+
     /// The line of each element of a list.
     var lines: [Int?] { node.sequence?.map { $0.mark?.line } ?? [] }
 

@@ -15,6 +15,8 @@ struct ManifestSource {
     }
 
     let place: Place
+    /// The manifest and the line that name it.
+    let origin: String
     private(set) var format: ListFormat?
     private(set) var column: String?
     private(set) var path: String?
@@ -25,10 +27,14 @@ struct ManifestSource {
     private(set) var match: [String] = []
     private(set) var host: [String] = []
 
-    init(file: String, beside path: String) { place = .list(Self.beside(path, file)) }
+    init(file: String, beside path: String) {
+        place = .list(Self.beside(path, file))
+        origin = path
+    }
 
     private init(_ node: Node, _ field: ManifestField) throws(SettingsError) {
         let place = node.mark.map { "\(field.path), line \($0.line)" } ?? field.place
+        origin = place
         if let text = node.scalar?.string {
             self.place = .list(Self.beside(field.path, text))
             return
