@@ -47,7 +47,7 @@ import Testing
     static let manifests = [
         File(
             "manifest check FILE", "m.yaml", "urls: [http://a.example/1.jpg]\nvariants:\n  - a=1x1,wepb\n",
-            "m.yaml, line 2: variants: ", "did you mean webp?"),
+            "m.yaml, line 3: variants: ", "did you mean webp?"),
         File(
             "enqueue --manifest FILE", "m.yaml", "urls: [http://a.example/1.jpg]\noptions: retry-faild\n",
             "m.yaml, line 2: options: ", "Did you mean 'retry-failed'?"),

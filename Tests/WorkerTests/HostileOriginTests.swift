@@ -136,7 +136,11 @@ import Testing
         try await withWorker({ $0.path.hasPrefix("/long") ? .ok(Pictures.png(1)) : .status(404) }) { w in
             let start = w.url("/long?")
             let longest = start + String(repeating: "x", count: 8192 - start.utf8.count)
-            try await w.enqueue(longest, longest + "x")
+            try await w.enqueue(longest)
+            let refused = try await w.run("enqueue", longest + "x", expecting: 64)
+            #expect(refused.errors.contains("has 8193 bytes; a URL has at most 8192"))
+            // SQL takes it, and its item fails.
+            try await w.sql("INSERT INTO items (job, url) SELECT 1, url || 'x' FROM items")
             try await w.drain(expecting: 2)
             #expect(
                 try await w.rows("SELECT length(url), state, class FROM items") == [
