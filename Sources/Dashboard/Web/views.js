@@ -183,8 +183,8 @@ function job(main, [id], query) {
   }
 
   async function update() {
-    await overview();
-    await items();
+    // The failures of a long job take a while to be counted.
+    await Promise.all([overview(), items()]);
   }
 
   // What a working job has done since. The list stays as it is while a row of it is open or has the focus.
