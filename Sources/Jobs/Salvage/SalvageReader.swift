@@ -76,7 +76,7 @@ struct SalvageReader {
             guard let end = rows.last, rows.count == size else { return (last, nil) }
             let next: [DatabaseValue] = key.map { end[$0] }
             if let last, !(forwards ? PageOrder.isBeyond(last, next) : PageOrder.isBeyond(next, last)) {
-                return (last, nil)
+                return (last, "the keys of the others are no text")
             }
             last = next
         }
