@@ -20,7 +20,7 @@ import Testing
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
     @Test func aBucketLetsABurstThroughAndThenItsRate() {
-        var gate = gate(HostLimits(perHost: 100, rate: 2, burst: 3))
+        let gate = gate(HostLimits(perHost: 100, rate: 2, burst: 3))
         for _ in 0..<3 {
             #expect(gate.mayStart(running: 0))
             gate.started(at: at(0))
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func a429HalvesTheWindowOnceForRequestsThatRanTogether() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(.tooMuch, start: at(0), now: at(1))
         gate.learn(.tooMuch, start: at(0.5), now: at(1.1))
         #expect(gate.window == 4)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func theWindowGrowsByOneAfterAsManySuccessesAsItsWidth() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(.tooMuch, start: at(0), now: at(1))
         for _ in 0..<5 { gate.learn(.answered, start: at(2), now: at(3)) }
         #expect(gate.window > 5 && gate.window < 5.2)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func oneURLsRepeatedTimeoutsOpenNoCircuitOfAHostThatAnswers() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(.answered, start: at(0), now: at(1))
         gate.learn(Self.unreachable, start: at(1), now: at(2))
         for n in 2..<40 { gate.learn(Self.again, start: at(Double(n)), now: at(Double(n) + 1)) }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func repeatedFailuresOfOneURLOpenTheCircuitOfANewHost() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(Self.unreachable, start: at(1), now: at(2))
         for n in 2..<4 { gate.learn(Self.again, start: at(Double(n)), now: at(Double(n) + 1)) }
         #expect(gate.block == .circuitOpen)
@@ -81,7 +81,7 @@ import Testing
 
     /// Repeated failures of one URL don't slow down the other URLs of its host.
     @Test func oneURLsRepeated503sDoNotNarrowTheWindow() {
-        var gate = gate()
+        let gate = gate()
         for step in 0..<100 {
             let now = at(Double(step))
             gate.learn(.answered, start: now, now: now)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func theWindowStaysAtLeastOneIfSomeURLsAnswer503() {
-        var gate = gate()
+        let gate = gate()
         for step in 0..<200 {
             let now = at(Double(step))
             // Five of twelve, which is less than most.
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func theWindowFallsBelowOneIfMostURLsAnswer503() {
-        var gate = gate()
+        let gate = gate()
         for step in 0..<10 { gate.learn(.unavailable(isFirst: true), start: at(Double(step)), now: at(Double(step))) }
         #expect(gate.window < 1)
         gate.started(at: at(20))
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func aWindowBelowOneMeansPausesOfSeconds() {
-        var gate = gate()
+        let gate = gate()
         for step in 0..<20 { gate.learn(.tooMuch, start: at(Double(step) + 0.5), now: at(Double(step) + 0.6)) }
         #expect(gate.window == HostWindow.narrowest)
         gate.started(at: at(100))
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test func anUnreachableHostsCircuitOpensIsProbedAndOpensForLonger() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
         for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
         #expect(gate.block == nil)
@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test func onlyConsecutiveFailuresCount() {
-        var gate = gate()
+        let gate = gate()
         for _ in 0..<10 {
             for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
             gate.learn(.answered, start: at(0), now: at(1))
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func aShorterBlockDoesNotReplaceALongerBlock() {
-        var gate = gate()
+        let gate = gate()
         gate.block(until: at(60), .retryAfter)
         gate.block(until: at(30), .circuitOpen)
         #expect(gate.blockedUntil == at(60))
@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test func aRestoredWindowAndCircuitCountHold() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
         gate.restore(window: 2, circuitOpenCount: 1)
         #expect(gate.window == 2)
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test func aNewHostIsGivenUpAfterItsPatienceAndAKnownHostIsNot() {
-        var (stranger, known) = (gate(), gate())
+        let (stranger, known) = (gate(), gate())
         known.learn(.answered, start: at(0), now: at(0))
         for step in 1...4 {
             let now = at(Double(step) * 10)
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test func failuresThatAnotherWorkerSawCount() {
-        var gate = gate()
+        let gate = gate()
         gate.adopt(since: at(0), last: at(29), Failure(.timeout, "It said nothing."))
         #expect(!gate.isGivenUp(at(29)))
         #expect(gate.isGivenUp(at(30)))
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test func aHostWithoutAShareStartsNoRequestAndHasAReason() {
-        var gate = gate()
+        let gate = gate()
         gate.share = HostShare.none
         #expect(!gate.mayStart(running: 0))
         #expect(gate.wait(of: "a.example", running: 0, now: at(0))?.reason.contains("--per-host") == true)
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test func aHostIsNewUntilItAnswers() {
-        var gate = gate()
+        let gate = gate()
         gate.learn(Self.unreachable, start: at(0), now: at(1))
         gate.learn(.nothing, start: at(0), now: at(1))
         #expect(!gate.hasAnswered)

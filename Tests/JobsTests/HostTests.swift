@@ -59,9 +59,8 @@ struct HostTests {
             busy.blocksHostUntil = now + 60_000
             try await queue.end(try await item(queue, "https://a.example/"), .failed(busy))
             let stale = try await item(queue, "https://b.example/")
-            guard case .done(var completion) = stale.completion(cached: true, clock: queue.clock) else { return }
-            completion.concealed = busy
-            try await queue.end(stale, .done(completion))
+            guard case .done(let completion) = stale.completion(cached: true, clock: queue.clock) else { return }
+            try await queue.end(stale, .done(completion.concealing(busy)))
             #expect(try await queue.store.hosts.blocked() == ["a.example": now + 60_000, "b.example": now + 60_000])
             let failures = try await queue.store.hosts.statuses().map(\.failures)
             #expect(failures == [["http-429": 1], ["http-429": 1]])

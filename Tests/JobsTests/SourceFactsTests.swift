@@ -18,9 +18,12 @@ struct SourceFactsTests {
     private static func end(_ hashes: [UInt64?], in queue: Queue) async throws {
         _ = try await queue.job(hashes.count)
         for (item, hash) in zip(try await queue.claim(), hashes) {
-            guard case .done(var completion) = item.completion(clock: queue.clock) else { continue }
-            completion.source.looks = looks(hash)
-            try await queue.end(item, .done(completion))
+            guard case .done(let completion) = item.completion(clock: queue.clock) else { continue }
+            var source = completion.source
+            source.looks = looks(hash)
+            let renditions = completion.renditions
+            try await queue.end(
+                item, .done(Completion(source: source, renditions: renditions, newVariants: [], origin: .network)))
         }
     }
 

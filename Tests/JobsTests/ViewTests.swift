@@ -99,11 +99,13 @@ struct ViewTests {
             let job = try await queue.job(5)
             let items = try await queue.claim(4)
             for item in items.reversed() {
-                guard case .done(var completion) = item.completion(clock: queue.clock) else { continue }
+                guard case .done(let first) = item.completion(clock: queue.clock) else { continue }
                 let small = RenditionRecord(
-                    name: "small", blob: completion.renditions[0].blob, size: 10, format: "webp", width: 2, height: 1)
-                completion.renditions.append(small)
-                try await queue.end(item, .done(completion))
+                    name: "small", blob: first.renditions[0].blob, size: 10, format: "webp", width: 2, height: 1)
+                let both = Completion(
+                    source: first.source, renditions: first.renditions + [small], newVariants: first.newVariants,
+                    origin: first.origin)
+                try await queue.end(item, .done(both))
             }
             var pages: [[Int64]] = []
             var last: Int64 = 0

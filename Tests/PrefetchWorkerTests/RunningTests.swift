@@ -52,8 +52,7 @@ struct RunningTests {
         let statistics = RunStatistics()
         let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: WallTime(milliseconds: 1))
         let done = Completion(source: source, renditions: [], newVariants: [], origin: .network)
-        var cached = done
-        cached.origin = .disk
+        let cached = Completion(source: source, renditions: [], newVariants: [], origin: .disk)
         let entry = BlacklistEntry(
             url: "u", host: "h", failure: .http(404), httpStatus: 404, message: nil, count: 1, firstAt: 1, lastAt: 1,
             expiresAt: WallTime(milliseconds: 2))

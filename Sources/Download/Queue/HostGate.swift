@@ -5,7 +5,9 @@ import Core
 /// Four limits apply: the number of running transfers; a token bucket; a window that shrinks when the host says that it
 /// is overloaded (429, 503) and grows with every success; and a block, by `Retry-After` or by the host's circuit
 /// breaker. After the circuit was open, a single request probes the host.
-struct HostGate {
+///
+/// A class, since the queue asks it several times for each request, and each question of a structure would copy it.
+final class HostGate {
     private(set) var limits: HostLimits
     let circuitBreaker: CircuitBreakerRules
     private(set) var width = HostWindow()
@@ -44,13 +46,13 @@ struct HostGate {
         return running < min(isProbed ? 1 : max(1, Int(window)), share?.slots ?? .max)
     }
 
-    mutating func setLimits(_ limits: HostLimits) {
+    func setLimits(_ limits: HostLimits) {
         self.limits = limits
         tokens = min(tokens, Double(limits.burst))
         if limits.rate == nil, width.narrowed.map({ $0 >= 1 }) ?? true { heldUntil = nil }
     }
 
-    mutating func started(at now: ContinuousClock.Instant) {
+    func started(at now: ContinuousClock.Instant) {
         started &+= 1
         var pause = Duration.zero
         if let rate = limits.rate.map({ $0 / Double(share?.parts ?? 1) }) {
@@ -62,13 +64,13 @@ struct HostGate {
         heldUntil = pause > .zero ? now + pause : nil
     }
 
-    private mutating func refill(_ now: ContinuousClock.Instant, _ rate: Double) {
+    private func refill(_ now: ContinuousClock.Instant, _ rate: Double) {
         if let refilledAt { tokens = min(Double(limits.burst), tokens + (now - refilledAt).inSeconds * rate) }
         refilledAt = now
     }
 
     /// Ends the blocks and pauses that are over.
-    mutating func release(_ now: ContinuousClock.Instant) {
+    func release(_ now: ContinuousClock.Instant) {
         if let until = heldUntil, until <= now { heldUntil = nil }
         if let until = blockedUntil, until <= now {
             blockedUntil = nil
@@ -77,46 +79,46 @@ struct HostGate {
     }
 
     /// Blocks the host. A shorter block does not replace a longer one.
-    mutating func block(until: ContinuousClock.Instant, _ reason: HostBlock) {
+    func block(until: ContinuousClock.Instant, _ reason: HostBlock) {
         if let blockedUntil, blockedUntil >= until { return }
         blockedUntil = until
         block = reason
     }
 
     /// Restores the state from before a restart.
-    mutating func restore(window: Double?, circuitOpenCount: Int) {
+    func restore(window: Double?, circuitOpenCount: Int) {
         if let window, window < Double(limits.perHost) { width.restore(window) }
         reach.restore(circuitOpenCount: circuitOpenCount, failures: circuitBreaker.failures)
     }
 
     /// Adopts failures that another worker has seen.
-    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
+    func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
         reach.adopt(since: since, last: last, failure)
     }
 
     /// Records that another worker got an answer.
-    mutating func noteAnswered() {
+    func noteAnswered() {
         if !reach.hasAnswered { reach.answered() }
     }
 
     func isGivenUp(_ now: ContinuousClock.Instant) -> Bool { reach.isGivenUp(after: circuitBreaker.patience, now: now) }
 
     /// Opens the host's circuit.
-    mutating func openCircuit(_ now: ContinuousClock.Instant) {
+    func openCircuit(_ now: ContinuousClock.Instant) {
         let time = min(circuitBreaker.longest, circuitBreaker.time * (1 << reach.circuitOpenCount))
         reach.circuitOpened()
         // A host that has never answered is probed more often while its items wait, since they are given up soon.
         block(until: now + (reach.hasAnswered ? time : min(time, circuitBreaker.probing(isGivenUp(now)))), .circuitOpen)
     }
 
-    private mutating func answered() {
+    private func answered() {
         reach.answered()
         // The host is reachable, so its circuit closes.
         if block == .circuitOpen { (block, blockedUntil) = (nil, nil) }
     }
 
     /// Updates the state at the end of a request that began at `start`.
-    mutating func learn(_ signal: HostSignal, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
+    func learn(_ signal: HostSignal, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
         let limit = Double(limits.perHost)
         switch signal {
         case .nothing: break

@@ -18,6 +18,8 @@ final class QueuedTransfer: Sendable {
     let answer: @Sendable (DownloadOutcome<BodyFile>) -> Void
     /// The first URL. The request's own headers and credentials may be sent only to its origin.
     let beginning: DownloadURL
+    /// Of the request's headers, or else of the first URL; for that URL's origin only.
+    let authorization: Authorization?
     /// Called instead of `answer` if the transfer ends with a redirect that it does not follow itself.
     let onRedirect: @Sendable (Hop) -> Void
 
@@ -31,6 +33,7 @@ final class QueuedTransfer: Sendable {
         self.beginning = beginning
         self.onRedirect = onRedirect
         self.answer = answer
+        authorization = request.authorization ?? beginning.credentials.map(Authorization.init(basic:))
         host = HostName.normal(hop.url.host)
     }
 

@@ -5,8 +5,7 @@ extension WaitingQueue {
     mutating func adopt(
         _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure,
     ) {
-        makeHost(host)
-        hosts[host]?.gate.adopt(since: since, last: last, failure)
+        makeHost(host).gate.adopt(since: since, last: last, failure)
     }
 
     mutating func noteAnswered(_ host: String) {
@@ -15,7 +14,12 @@ extension WaitingQueue {
     }
 
     mutating func openCircuit(_ host: String, _ now: ContinuousClock.Instant) {
-        hosts[host]?.gate.openCircuit(now)
+        guard let host = hosts[host] else { return }
+        openCircuit(host, now)
+    }
+
+    private mutating func openCircuit(_ host: Host, _ now: ContinuousClock.Instant) {
+        host.gate.openCircuit(now)
         noteBlock(host)
     }
 
@@ -32,7 +36,7 @@ extension WaitingQueue {
             let share = shares.map { $0[name] ?? .none }
             guard host.gate.share != share else { continue }
             host.gate.share = share
-            offer(name)
+            offer(host)
         }
     }
 
@@ -50,9 +54,9 @@ extension WaitingQueue {
     /// patience is used up are given up by this call.
     mutating func removeHopeless(longerThan time: Duration, now: ContinuousClock.Instant) -> [QueuedTransfer] {
         var found: [QueuedTransfer] = []
-        for (name, host) in hosts where host.live > 0 {
+        for host in hosts.values where host.live > 0 {
             let isGivenUp = host.gate.isGivenUp(now)
-            if isGivenUp, host.gate.blockedUntil == nil { openCircuit(name, now) }
+            if isGivenUp, host.gate.blockedUntil == nil { openCircuit(host, now) }
             guard isGivenUp || host.gate.blockedUntil.map({ $0 - now > time }) ?? false else { continue }
             for position in host.positions.unordered where waiting[position.id]?.position == position {
                 if let queued = waiting[position.id]?.queued { found.append(queued) }

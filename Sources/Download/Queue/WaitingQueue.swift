@@ -38,20 +38,22 @@ struct WaitingQueue {
         let request = queued.request
         let (priority, rank) = request.currentPosition?() ?? (request.priority, request.rank)
         let position = Position(priority: priority, rank: rank, id: queued.id, version: 0)
-        waiting[queued.id] = Waiting(queued: queued, position: position, since: .now)
+        let host = makeHost(queued.host)
+        waiting[queued.id] = Waiting(queued: queued, host: host, position: position, since: .now)
         ages.insert(queued.id)
         if let name = request.id { named[name, default: []].insert(queued.id) }
-        enqueue(position, host: queued.host)
+        enqueue(position, host)
     }
 
     mutating func remove(_ id: UInt64) -> QueuedTransfer? {
-        guard let queued = waiting.removeValue(forKey: id)?.queued else { return nil }
+        guard let found = waiting.removeValue(forKey: id) else { return nil }
+        let queued = found.queued
         if let name = queued.request.id {
             named[name]?.remove(id)
             if named[name]?.isEmpty == true { named[name] = nil }
         }
-        hosts[queued.host]?.live -= 1
-        forget(queued.host)
+        found.host.live -= 1
+        forget(found.host)
         return queued
     }
 
@@ -70,8 +72,8 @@ struct WaitingQueue {
             guard let old = waiting[id] else { continue }
             let position = Position(priority: priority, rank: rank, id: id, version: old.position.version + 1)
             waiting[id]?.position = position
-            hosts[old.queued.host]?.live -= 1
-            enqueue(position, host: old.queued.host)
+            old.host.live -= 1
+            enqueue(position, old.host)
         }
     }
 
@@ -90,7 +92,7 @@ struct WaitingQueue {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= freeSlots {
+        while let head = firstHead(), isOvercommit ? head.running > 0 : head.host.stalled >= freeSlots {
             heads.removeMin()
             passedOver.append(head)
         }
@@ -100,40 +102,41 @@ struct WaitingQueue {
             return begin(elder, now)
         }
         heads.removeMin()
-        hosts[head.host]?.positions.removeMin()
+        head.host.positions.removeMin()
         return begin(head.position.id, now)
     }
 
     private mutating func begin(_ id: UInt64, _ now: ContinuousClock.Instant) -> QueuedTransfer? {
-        guard let queued = waiting[id]?.queued else { return nil }
-        hosts[queued.host]?.running += 1
-        hosts[queued.host]?.gate.started(at: now)
-        if let held = hosts[queued.host]?.gate.heldUntil { releases.insert(Release(until: held, host: queued.host)) }
-        _ = remove(id)
-        offer(queued.host)
+        guard let host = waiting[id]?.host else { return nil }
+        host.running += 1
+        host.gate.started(at: now)
+        if let held = host.gate.heldUntil { releases.insert(Release(until: held, host: host.name)) }
+        let queued = remove(id)
+        offer(host)
         return queued
     }
 
     mutating func finished(
         host: String, _ signal: HostSignal = .nothing, start: ContinuousClock.Instant, now: ContinuousClock.Instant,
     ) {
-        hosts[host]?.running -= 1
-        hosts[host]?.gate.learn(signal, start: start, now: now)
-        if hosts[host]?.gate.hasAnswered == true, answered.count < 100_000 { answered.insert(host) }
+        guard let host = hosts[host] else { return }
+        host.running -= 1
+        let hadAnswered = host.gate.hasAnswered
+        host.gate.learn(signal, start: start, now: now)
+        if host.gate.hasAnswered, !hadAnswered, answered.count < 100_000 { answered.insert(host.name) }
         noteBlock(host)
         offer(host)
         forget(host)
     }
 
     mutating func block(_ host: String, until: ContinuousClock.Instant, _ reason: HostBlock) {
-        makeHost(host)
-        hosts[host]?.gate.block(until: until, reason)
+        let host = makeHost(host)
+        host.gate.block(until: until, reason)
         noteBlock(host)
     }
 
     mutating func restore(_ host: String, window: Double?, circuitOpenCount: Int) {
-        makeHost(host)
-        hosts[host]?.gate.restore(window: window, circuitOpenCount: circuitOpenCount)
+        makeHost(host).gate.restore(window: window, circuitOpenCount: circuitOpenCount)
     }
 
     func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
@@ -145,8 +148,8 @@ struct WaitingQueue {
     mutating func setLimits(_ limits: HostLimits, special: [String: HostLimits]) {
         self.limits = limits
         limitsOfHosts = special
-        for host in hosts.keys {
-            hosts[host]?.gate.setLimits(special[host] ?? limits)
+        for host in hosts.values {
+            host.gate.setLimits(special[host.name] ?? limits)
             offer(host)
         }
     }
@@ -155,20 +158,27 @@ struct WaitingQueue {
 extension WaitingQueue {
     struct Waiting {
         let queued: QueuedTransfer
+        /// Of the queue's hosts, which are looked up by name only when a request comes or ends.
+        let host: Host
         var position: Position
         let since: ContinuousClock.Instant
     }
 
     /// A class, so that changing one number copies neither the other fields nor the heap.
     final class Host {
-        var gate: HostGate
+        let name: String
+        let gate: HostGate
         var positions = CountedHeap<Position>()
         /// Entries that are still valid; the heap's other entries are left-overs.
         var live = 0
         var running = 0
         var stalled = 0
+        var mayStart: Bool { gate.mayStart(running: running) }
 
-        init(gate: HostGate) { self.gate = gate }
+        init(_ name: String, gate: HostGate) {
+            self.name = name
+            self.gate = gate
+        }
     }
 
     struct Position: Comparable {
@@ -188,7 +198,7 @@ extension WaitingQueue {
 
     struct Head: Comparable {
         let position: Position
-        let host: String
+        let host: Host
         /// The host's running transfers when this head was made.
         let running: Int
 
@@ -197,6 +207,8 @@ extension WaitingQueue {
             if a.running != b.running { return a.running < b.running }
             return a.position < b.position
         }
+
+        static func == (a: Head, b: Head) -> Bool { a.position == b.position && a.running == b.running }
     }
 
     struct Release: Comparable {
@@ -206,51 +218,52 @@ extension WaitingQueue {
         static func < (a: Release, b: Release) -> Bool { a.until < b.until }
     }
 
-    mutating func makeHost(_ host: String) {
-        guard hosts[host] == nil else { return }
-        var gate = HostGate(limits: limitsOfHosts[host] ?? limits, circuitBreaker: circuitBreaker)
-        gate.share = shares.map { $0[host] ?? .none }
-        if answered.contains(host) { gate.noteAnswered() }
-        hosts[host] = Host(gate: gate)
+    @discardableResult mutating func makeHost(_ name: String) -> Host {
+        if let known = hosts[name] { return known }
+        let gate = HostGate(limits: limitsOfHosts[name] ?? limits, circuitBreaker: circuitBreaker)
+        gate.share = shares.map { $0[name] ?? .none }
+        if answered.contains(name) { gate.noteAnswered() }
+        let host = Host(name, gate: gate)
+        hosts[name] = host
+        return host
     }
 
-    private mutating func enqueue(_ position: Position, host: String) {
-        makeHost(host)
-        hosts[host]?.positions.insert(position)
-        hosts[host]?.live += 1
+    private mutating func enqueue(_ position: Position, _ host: Host) {
+        host.positions.insert(position)
+        host.live += 1
         if first(of: host) == position { offer(host) }
     }
 
     /// The next entry of a host, after dropping left-overs before it.
-    private mutating func first(of host: String) -> Position? {
+    private func first(of host: Host) -> Position? {
         compact(host)
-        while let position = hosts[host]?.positions.min {
+        while let position = host.positions.min {
             if waiting[position.id]?.position == position { return position }
-            hosts[host]?.positions.removeMin()
+            host.positions.removeMin()
         }
         return nil
     }
 
     /// Rebuilds a heap that has many left-overs. Left-overs deep in a heap never come up, and thousands of cancelled
     /// requests must not stay in memory.
-    private mutating func compact(_ host: String) {
-        guard let all = hosts[host]?.positions, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
-        hosts[host]?.positions = CountedHeap(
-            all.unordered.filter { waiting[$0.id]?.position == $0 }, after: all.steps)
+    private func compact(_ host: Host) {
+        guard host.positions.count > 2 * host.live + 64 else { return }
+        let valid = host.positions.unordered.filter { waiting[$0.id]?.position == $0 }
+        host.positions = CountedHeap(valid, after: host.positions.steps)
     }
 
     /// Adds the head of a host, if the host may start a request.
-    mutating func offer(_ host: String) {
-        guard mayStart(host), let position = first(of: host) else { return }
-        heads.insert(Head(position: position, host: host, running: hosts[host]?.running ?? 0))
+    mutating func offer(_ host: Host) {
+        guard host.mayStart, let position = first(of: host) else { return }
+        heads.insert(Head(position: position, host: host, running: host.running))
         guard heads.count > 4 * hosts.count + 1_024 else { return }
-        heads = CountedHeap(heads.unordered.filter { hosts[$0.host]?.running == $0.running }, after: heads.steps)
+        heads = CountedHeap(heads.unordered.filter { $0.host.running == $0.running }, after: heads.steps)
     }
 
     /// The next head, after dropping outdated heads; each has an up-to-date one in the heap.
     private mutating func firstHead() -> Head? {
         while let head = heads.min {
-            if hosts[head.host]?.running == head.running, mayStart(head.host), first(of: head.host) == head.position {
+            if head.host.running == head.running, head.host.mayStart, first(of: head.host) == head.position {
                 return head
             }
             heads.removeMin()
@@ -266,20 +279,14 @@ extension WaitingQueue {
         // Some hosts may be held back. Examining a few requests is enough, since this turn comes again.
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
-            let host = found.queued.host
-            if found.position.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < freeSlots { return id }
+            if found.position.priority < priority, found.host.mayStart, found.host.stalled < freeSlots { return id }
             passedOver.append(id)
         }
         return nil
     }
 
-    private func mayStart(_ host: String) -> Bool {
-        guard let state = hosts[host] else { return false }
-        return state.gate.mayStart(running: state.running)
-    }
-
-    mutating func noteBlock(_ host: String) {
-        if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
+    mutating func noteBlock(_ host: Host) {
+        if let until = host.gate.blockedUntil { releases.insert(Release(until: until, host: host.name)) }
     }
 
     /// Releases the hosts whose block or pause is over, so that ``nextRelease`` advances.
@@ -287,16 +294,17 @@ extension WaitingQueue {
         while let release = releases.min, release.until <= now {
             releases.removeMin()
             // A later block of the same host has its own entry.
-            hosts[release.host]?.gate.release(now)
-            offer(release.host)
-            forget(release.host)
+            guard let host = hosts[release.host] else { continue }
+            host.gate.release(now)
+            offer(host)
+            forget(host)
         }
     }
 
-    private mutating func forget(_ host: String) {
-        guard let state = hosts[host], state.live == 0, state.running == 0 else { return }
+    private mutating func forget(_ host: Host) {
+        guard host.live == 0, host.running == 0 else { return }
         // The state of hosts is kept, up to a maximum number of hosts.
-        guard state.gate.isPristine || (hosts.count > 10_000 && state.gate.block == nil) else { return }
-        hosts.removeValue(forKey: host)
+        guard host.gate.isPristine || (hosts.count > 10_000 && host.gate.block == nil) else { return }
+        hosts.removeValue(forKey: host.name)
     }
 }

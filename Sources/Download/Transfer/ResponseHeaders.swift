@@ -68,15 +68,22 @@ struct ResponseHeaders {
         case contentRange = "content-range"
         case acceptRanges = "accept-ranges"
 
-        private static let longest = allCases.map(\.rawValue.utf8.count).max() ?? 0
+        /// The fields whose names have as many bytes as the place in this list. Each response has a dozen lines, so
+        /// no text is made of their names.
+        private static let byLength = (0...(allCases.map(\.rawValue.utf8.count).max() ?? 0)).map { length in
+            allCases.filter { $0.rawValue.utf8.count == length }
+        }
 
         init?(name: Slice<UnsafeRawBufferPointer>) {
-            guard name.count <= Self.longest else { return nil }
-            // Setting bit 5 makes ASCII letters lower case and keeps the hyphen.
-            let lower = String(unsafeUninitializedCapacity: name.count) { buffer in
-                buffer.initialize(fromContentsOf: name.lazy.map { $0 | 0x20 })
+            guard name.count < Self.byLength.count else { return nil }
+            for field in Self.byLength[name.count] {
+                // Setting bit 5 makes ASCII letters lower case and keeps the hyphen.
+                if name.elementsEqual(field.rawValue.utf8, by: { $0 | 0x20 == $1 }) {
+                    self = field
+                    return
+                }
             }
-            self.init(rawValue: lower)
+            return nil
         }
     }
 

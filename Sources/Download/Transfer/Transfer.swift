@@ -181,8 +181,7 @@ extension Transfer {
     /// The credentials of a redirect's URL, or the request's own if the hop has their origin.
     var hopAuthorization: Authorization? {
         if let own = hop.credentials { return Authorization(basic: own) }
-        guard isAtOrigin else { return nil }
-        return queued.request.authorization ?? queued.beginning.credentials.map(Authorization.init(basic:))
+        return isAtOrigin ? queued.authorization : nil
     }
 
     /// Whether the request needs only the options that every request needs.

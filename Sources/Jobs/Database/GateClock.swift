@@ -2,6 +2,7 @@ public import Core
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
+internal import Synchronization
 
 extension DatabaseGate {
     /// The machine's clock.
@@ -69,9 +70,17 @@ extension CacheClock {
     /// The clock as it was last recorded.
     fileprivate static func written(in db: Database) throws -> CacheClock? {
         guard let text = try CacheProperty.value(property, in: db) else { return nil }
-        // Best effort: an unreadable clock is started again, and only jumps before that are forgotten.
-        return try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8))
+        return latest.withLock { latest in
+            if latest.text != text {
+                // Best effort: an unreadable clock is started again, and only jumps before that are forgotten.
+                latest = (text, try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8)))
+            }
+            return latest.clock
+        }
     }
+
+    /// The text that was read last. Each transaction reads the clock, which changes once a minute.
+    private static let latest = Mutex<(text: String, clock: CacheClock?)>(("", nil))
 }
 
 /// Stored facts about the cache, in the table `cache_properties`.

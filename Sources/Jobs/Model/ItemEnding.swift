@@ -2,27 +2,39 @@ public import Core
 internal import GRDB
 
 /// The result of an item that succeeded.
-public struct Completion: Sendable {
-    public var source: SourceRecord
-    public var renditions: [RenditionRecord]
+///
+/// A class, since a dozen places look at a part of it, and each would copy all parts of a structure.
+public final class Completion: Sendable {
+    public let source: SourceRecord
+    public let renditions: [RenditionRecord]
     /// New renditions, for the index.
-    public var newVariants: [VariantRecord]
+    public let newVariants: [VariantRecord]
     /// Where the source's bytes came from.
-    public var origin: SourceOrigin
+    public let origin: SourceOrigin
     /// Whether the source's bytes came from the cache. Its origin may have confirmed them with a 304.
     public var isCached: Bool { origin.isCache }
     /// The failure that this result replaces; it still counts among the host's failures.
-    public var concealed: Failure?
+    public let concealed: Failure?
     /// How long its files stay in the cache; nil to leave that as it is.
-    public var lifetime: FileLifetime?
+    public let lifetime: FileLifetime?
 
     public init(
         source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], origin: SourceOrigin,
+        concealed: Failure? = nil, lifetime: FileLifetime? = nil,
     ) {
         self.source = source
         self.renditions = renditions
         self.newVariants = newVariants
         self.origin = origin
+        self.concealed = concealed
+        self.lifetime = lifetime
+    }
+
+    /// The same result in place of a failure.
+    public func concealing(_ failure: Failure) -> Completion {
+        Completion(
+            source: source, renditions: renditions, newVariants: newVariants, origin: origin, concealed: failure,
+            lifetime: lifetime)
     }
 }
 

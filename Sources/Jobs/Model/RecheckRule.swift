@@ -45,10 +45,10 @@ public struct RecheckRule: Hashable, Sendable {
     private func clamped(_ interval: Int64) -> Int64 { min(max(interval, bounds.lowerBound), bounds.upperBound) }
 }
 
-extension Completion {
+extension SourceRecord {
     /// Sets when the source is checked again; see ``RecheckRule/interval(of:after:_:)``.
     public mutating func planRecheck(_ rule: RecheckRule?, after known: SourceRecord?) {
-        source.recheckAfter = RecheckRule.interval(of: source, after: known, rule)
+        recheckAfter = RecheckRule.interval(of: self, after: known, rule)
     }
 }
 

@@ -153,9 +153,8 @@ final class ItemRun {
             }
         }
         do throws(Failure) {
-            guard case .done(var completion) = try await completed(from: source) else { return nil }
-            completion.concealed = failed
-            return .done(completion)
+            guard case .done(let completion) = try await completed(from: source) else { return nil }
+            return .done(completion.concealing(failed))
         } catch {
             return stages.failures.ending(of: error, item, plan, afterFetch: false)
         }
@@ -287,10 +286,13 @@ final class ItemRun {
     private func done(_ rendered: Rendered, original: PendingBlob?, from origin: SourceOrigin) -> ItemEnding {
         blobs = rendered.blobs
         if plan.keepsOriginal, let original { blobs.append(original) }
-        var completion = rendered.completion(keepsOriginal: plan.keepsOriginal, from: origin)
-        completion.planRecheck(plan.settings.recheck, after: item.source)
+        var source = rendered.source
+        source.planRecheck(plan.settings.recheck, after: item.source)
         let common = stages.settings.live.values.cacheMaxAge ?? stages.settings.cacheMaxAge
-        completion.lifetime = FileLifetime(own: plan.settings.cacheMaxAge, common: common)
-        return .done(completion)
+        return .done(
+            Completion(
+                source: source, renditions: rendered.records(keepsOriginal: plan.keepsOriginal),
+                newVariants: rendered.new, origin: origin,
+                lifetime: FileLifetime(own: plan.settings.cacheMaxAge, common: common)))
     }
 }

@@ -18,7 +18,8 @@ struct Rendered: Sendable {
     /// Whether the source's bytes were read from the cache in memory.
     var isFromMemory = false
 
-    func completion(keepsOriginal: Bool, from origin: SourceOrigin) -> Completion {
+    /// Its renditions, the source among them if it is kept.
+    func records(keepsOriginal: Bool) -> [RenditionRecord] {
         var renditions = variants.map { variant in
             RenditionRecord(
                 name: variant.spec.name, blob: variant.record.blob, size: variant.record.size,
@@ -32,7 +33,7 @@ struct Rendered: Sendable {
                     width: source.width, height: source.height,
                 ))
         }
-        return Completion(source: source, renditions: renditions, newVariants: new, origin: origin)
+        return renditions
     }
 }
 

@@ -24,7 +24,8 @@ struct FetchPosition: Hashable, Sendable {
 /// the last waiter cancels the fetch. It has the position of its most urgent waiter. Its result stays shared until its
 /// first user has made it durable, so that it is not fetched again in between.
 final class SharedFetches<Value: Sendable>: Sendable {
-    private struct Entry {
+    /// A class, so that looking at one number copies neither the other fields nor the dictionary. The lock guards it.
+    private final class Entry {
         let task: Task<Value, Never>
         /// The id of the user that started it, which is also the id of the download.
         let name: Int64
@@ -34,8 +35,16 @@ final class SharedFetches<Value: Sendable>: Sendable {
         var positions: [Int64: FetchPosition] = [:]
         var position: FetchPosition?
 
+        init(_ task: Task<Value, Never>, user: Int64, _ position: FetchPosition?) {
+            self.task = task
+            name = user
+            users = 1
+            positions = position.map { [user: $0] } ?? [:]
+            self.position = position
+        }
+
         /// - Returns: the new position, if it has changed.
-        mutating func rerank() -> FetchPosition? {
+        func rerank() -> FetchPosition? {
             let best = positions.values.min { $0.isBefore($1) }
             guard let best, best != position else { return nil }
             position = best
@@ -56,17 +65,14 @@ final class SharedFetches<Value: Sendable>: Sendable {
         _ key: String, user: Int64 = 0, position: FetchPosition? = nil, start: @escaping @Sendable () async -> Value,
     ) async -> Value {
         let (task, move) = entries.withLock { entries -> (Task<Value, Never>, (Int64, FetchPosition)?) in
-            if var running = entries[key] {
+            if let running = entries[key] {
                 running.users += 1
                 running.positions[user] = position
-                let better = running.rerank()
-                entries[key] = running
-                return (running.task, better.map { (running.name, $0) })
+                return (running.task, running.rerank().map { (running.name, $0) })
             }
             // Not a child task of the first caller, since it belongs to all that join. `leave` ends it.
             let task = Task { await start() }
-            entries[key] = Entry(
-                task: task, name: user, users: 1, positions: position.map { [user: $0] } ?? [:], position: position)
+            entries[key] = Entry(task, user: user, position)
             return (task, nil)
         }
         if let move { rerank(move.0, move.1) }
@@ -80,11 +86,11 @@ final class SharedFetches<Value: Sendable>: Sendable {
     /// Leaves a fetch that the caller has joined.
     func leave(_ key: String, user: Int64 = 0) {
         // The result is released outside the lock, since releasing it may close a file.
-        let last: Entry? = entries.withLock { entries in
-            guard let index = entries.index(forKey: key) else { return nil }
-            entries.values[index].users -= 1
-            entries.values[index].positions[user] = nil
-            return entries.values[index].users <= 0 ? entries.remove(at: index).value : nil
+        let last: Task<Value, Never>? = entries.withLock { entries in
+            guard let entry = entries[key] else { return nil }
+            entry.users -= 1
+            entry.positions[user] = nil
+            return entry.users <= 0 ? entries.removeValue(forKey: key)?.task : nil
         }
         withExtendedLifetime(last) {}
     }
@@ -94,8 +100,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
     /// - Parameter changed: the users whose own priority is not that of their claim; all others keep their own.
     func move(_ wanted: [Int64: FetchPosition], changed: Set<Int64> = []) {
         let moves = entries.withLock { entries in
-            entries.keys.compactMap { key -> (Int64, FetchPosition)? in
-                guard var entry = entries[key] else { return nil }
+            entries.values.compactMap { entry -> (Int64, FetchPosition)? in
                 for (user, old) in entry.positions {
                     guard var position = wanted[user] else { continue }
                     position.isChanged = changed.contains(user)
@@ -104,7 +109,6 @@ final class SharedFetches<Value: Sendable>: Sendable {
                     }
                     entry.positions[user] = position
                 }
-                defer { entries[key] = entry }
                 return entry.rerank().map { (entry.name, $0) }
             }
         }
@@ -136,11 +140,10 @@ final class SharedFetches<Value: Sendable>: Sendable {
 
     private func lostInterest(_ key: String, _ user: Int64) {
         let (move, unwanted) = entries.withLock { entries -> ((Int64, FetchPosition)?, Task<Value, Never>?) in
-            guard var entry = entries[key] else { return (nil, nil) }
+            guard let entry = entries[key] else { return (nil, nil) }
             entry.cancelled += 1
             entry.positions[user] = nil
             let other = entry.rerank()
-            entries[key] = entry
             return (other.map { (entry.name, $0) }, entry.cancelled >= entry.users ? entry.task : nil)
         }
         // Outside the lock: cancelling runs the fetch's own handlers, which take the downloader's lock. The downloader
