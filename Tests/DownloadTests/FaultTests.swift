@@ -164,4 +164,35 @@ import Testing
             }
         }
     }
+
+    /// Memory that is lost with each response shows in the address space, even where nobody has written to it.
+    @Test func responsesLeakNoMemory() async {
+        await #expect(processExitsWith: .success) {
+            let packed = try gzip(of: 2_000)
+            let origin = try LoopbackOrigin { request in
+                switch request.path {
+                case "/plain": .ok([UInt8](repeating: 1, count: 500))
+                case "/packed": .ok(packed, headers: [("Content-Encoding", "gzip")])
+                default: .ok([1, 2, 3], headers: [("Content-Encoding", "utf-8")])
+                }
+            }
+            try await withDownloader(configure: { ($0.concurrency, $0.perHost) = (16, 16) }) { downloader in
+                func round(_ count: Int) async {
+                    await withTaskGroup(of: Void.self) { group in
+                        for number in 0..<count {
+                            let url = origin.url(["/plain", "/packed", "/odd"][number % 3])
+                            group.addTask {
+                                let outcome = await downloader.download(DownloadRequest(url: url))
+                                #expect(outcome.file != nil)
+                            }
+                        }
+                    }
+                }
+                await round(600)
+                let before = addressedBytes()
+                await round(3_000)
+                #expect(addressedBytes() - before < 64 << 20)
+            }
+        }
+    }
 }

@@ -22,12 +22,18 @@ func gzip(of zeros: Int) throws -> [UInt8] {
 }
 
 /// What this process has in memory now.
-func residentBytes() -> Int {
+func residentBytes() -> Int { memoryPages(1) }
+
+/// The address space of this process, with memory that was never written to.
+func addressedBytes() -> Int { memoryPages(0) }
+
+/// - Parameter column: of statm; see proc(5).
+private func memoryPages(_ column: Int) -> Int {
     guard let file = fopen("/proc/self/statm", "r") else { return 0 }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 256)
     guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
     let words = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(
         separator: " ")
-    return words.count > 1 ? (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+    return words.count > column ? (Int(words[column]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
 }

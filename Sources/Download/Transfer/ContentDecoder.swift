@@ -10,7 +10,7 @@ final class ContentDecoder {
     private let isGzip: Bool
     private var stream = z_stream()
     private var phase = Phase.before
-    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+    private let output: UnsafeMutableRawBufferPointer
     /// Bytes of decoded output that wait for disk space.
     private var pending = 0
     /// Input bytes that the decoder has consumed already, and that libcurl delivers again after a pause.
@@ -32,6 +32,8 @@ final class ContentDecoder {
         case ["deflate"]: isGzip = false
         default: return nil
         }
+        // Allocated last: nothing would free it if this initializer returned nil.
+        output = .allocate(byteCount: 64 << 10, alignment: 16)
     }
 
     /// Whether the bytes have a coding that was not requested.
@@ -42,7 +44,8 @@ final class ContentDecoder {
 
     /// The codings of a header, without names that are no codings.
     private static func codings(_ header: String?) -> [String] {
-        (header ?? "").lowercased().split(separator: ",").map {
+        guard let header else { return [] }
+        return header.lowercased().split(separator: ",").map {
             String(decoding: Array($0.utf8).trimmingSpaces(), as: UTF8.self)
         }.filter { !["", "identity", "none", "binary", "utf-8", "utf8"].contains($0) }
     }

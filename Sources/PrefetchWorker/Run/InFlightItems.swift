@@ -45,7 +45,8 @@ final class InFlightItems: Sendable {
     /// instead.
     func start(_ item: ClaimedItem, precedence: Precedence, _ work: @escaping @Sendable () async -> Void) {
         state.withLock { state in
-            let task = Task {
+            // Detached: the service group's task-local values would be copied for each item.
+            let task = Task.detached {
                 await work()
                 self.ended(item.id)
             }

@@ -18,10 +18,7 @@ final class PNGRows {
         stream.initialize(to: z_stream())
         self.parts = parts[...]
         self.bitsPerPixel = bitsPerPixel
-        guard pw_inflate_init(stream) == Z_OK else {
-            stream.deallocate()
-            return nil
-        }
+        guard pw_inflate_init(stream) == Z_OK else { return nil }
     }
 
     deinit {
