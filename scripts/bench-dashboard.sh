@@ -4,38 +4,31 @@
 # spent PID: the seconds of CPU that a process and its ended children have had, its helpers left out.
 spent() { awk -v ticks="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) / ticks }' "/proc/$1/stat"; }
 
-# per_second MODE: sets cost to the milliseconds of CPU a second and rate to the items a second, over 20 s of a run
-# without a dashboard (none), with one that no page is open of (unwatched), or with one page open (watched).
-per_second() {
-    local pid port=$((40000 + RANDOM % 9000)) flags=() page='' begun cpu_before items_before
-    [ "$1" = none ] || flags=(--dashboard "127.0.0.1:$port")
-    "$worker" run --quiet --concurrency 32 --per-host 32 --rate 500 --burst 50 --transforms 2 --allow-addresses loopback \
-        "${flags[@]}" >/dev/null 2>"$state/err" &
-    pid=$!
-    sleep 4
-    if [ "$1" = watched ]; then
-        # What the page of all jobs asks for: the stream, and the charts every five seconds.
-        (
-            curl --silent --no-buffer "http://127.0.0.1:$port/api/stream" >"$state/stream" &
-            trap 'kill $!; exit' TERM
-            while true; do
-                curl --silent --output /dev/null "http://127.0.0.1:$port/api/charts"
-                sleep 5 &
-                wait $!
-            done
-        ) &
-        page=$!
-    fi
-    sleep 2
-    begun=$(date +%s.%N) cpu_before=$(spent "$pid") items_before=$(ask_hosts "SELECT sum(ended) FROM progress")
-    sleep 20
-    cost=$(awk -v a="$cpu_before" -v b="$(spent "$pid")" -v t="$begun" -v u="$(date +%s.%N)" \
-        'BEGIN { print (b - a) / (u - t) * 1000 }')
-    rate=$(awk -v a="$items_before" -v b="$(ask_hosts "SELECT sum(ended) FROM progress")" -v t="$begun" -v u="$(date +%s.%N)" \
-        'BEGIN { print (b - a) / (u - t) }')
-    [ -z "$page" ] || { pkill -TERM -P "$page" curl; kill -TERM "$page"; wait "$page"; } 2>/dev/null || true
-    kill -TERM "$pid"
-    wait "$pid" || true
+# over SECONDS: sets worker_cost and page_cost to the milliseconds of CPU a second that the worker and the dashboard have in
+# that time, and rate to the items a second.
+over() {
+    local begun worker_before page_before items_before now
+    begun=$(date +%s.%N) worker_before=$(spent "$working") page_before=$(spent "$showing")
+    items_before=$(ask_hosts "SELECT sum(ended) FROM progress")
+    sleep "$1"
+    now=$(date +%s.%N)
+    worker_cost=$(awk -v a="$worker_before" -v b="$(spent "$working")" -v t="$begun" -v u="$now" 'BEGIN { print (b - a) / (u - t) * 1000 }')
+    page_cost=$(awk -v a="$page_before" -v b="$(spent "$showing")" -v t="$begun" -v u="$now" 'BEGIN { print (b - a) / (u - t) * 1000 }')
+    rate=$(awk -v a="$items_before" -v b="$(ask_hosts "SELECT sum(ended) FROM progress")" -v t="$begun" -v u="$now" 'BEGIN { print (b - a) / (u - t) }')
+}
+
+# A page of all jobs that is open: what it asks for, the stream, and the charts every five seconds.
+open_page() {
+    (
+        curl --silent --no-buffer "http://127.0.0.1:$port/api/stream" >"$state/stream" &
+        trap 'kill $!; exit' TERM
+        while true; do
+            curl --silent --output /dev/null "http://127.0.0.1:$port/api/charts"
+            sleep 5 &
+            wait $!
+        done
+    ) &
+    page=$!
 }
 
 # asked PATH: the median of 20 requests to the dashboard at $port, in milliseconds, with the lowest and the highest.
@@ -87,28 +80,38 @@ answers() {
     wait "$pid" || true
 }
 
+# The dashboard is a process of its own here, so that its cost is measured and not the difference of two runs. In a worker it
+# does the same.
 bench_dashboard() {
-    local i mode ratios_unwatched=() ratios_watched=()
-    declare -A costs=() of
+    local i port working showing page shares_unwatched=() shares_watched=()
+    local worker_cost page_cost rate unwatched
     small 5000
     fresh
     "$worker" init >/dev/null
     for i in $(seq 0 199); do sed "s/\$/?$i/" "$state/urls.txt"; done | "$worker" enqueue -f - --option avoid-decode-image >/dev/null
+    port=$((40000 + RANDOM % 9000))
+    "$worker" run --quiet --concurrency 32 --per-host 32 --rate 500 --burst 50 --transforms 2 --allow-addresses loopback >/dev/null 2>"$state/err" &
+    working=$!
+    "$worker" dashboard --listen "127.0.0.1:$port" >/dev/null 2>"$state/err" &
+    showing=$!
+    sleep 6
     echo
-    echo "A dashboard beside 500 items a second of a job of 1,000,000; milliseconds of the worker's CPU a second"
-    printf '%6s %12s %12s %12s %10s\n' round none unwatched watched items/s
+    echo "A dashboard beside 500 items a second of a job of 1,000,000; milliseconds of CPU a second"
+    printf '%6s %10s %12s %12s %10s\n' round worker unwatched watched items/s
     for i in $(seq "$runs"); do
-        for mode in none unwatched watched; do
-            per_second $mode
-            of[$mode]=$cost
-            costs[$mode]+=" $cost"
-        done
-        ratios_unwatched+=("$(ratio "${of[unwatched]}" "${of[none]}")") ratios_watched+=("$(ratio "${of[watched]}" "${of[none]}")")
-        printf '%6s %12.1f %12.1f %12.1f %10.0f\n' "$i" "${of[none]}" "${of[unwatched]}" "${of[watched]}" "$rate"
+        over 10
+        unwatched=$page_cost
+        shares_unwatched+=("$(ratio "$page_cost" "$worker_cost")")
+        open_page
+        sleep 1
+        over 20
+        shares_watched+=("$(ratio "$page_cost" "$worker_cost")")
+        { pkill -TERM -P "$page" curl; kill -TERM "$page"; wait "$page"; } 2>/dev/null || true
+        printf '%6s %10.1f %12.1f %12.1f %10.0f\n' "$i" "$worker_cost" "$unwatched" "$page_cost" "$rate"
     done
-    # shellcheck disable=SC2086 # words
-    echo "  none $(median ${costs[none]}), unwatched $(median ${costs[unwatched]}), watched $(median ${costs[watched]})"
-    echo "  unwatched $(spread "${ratios_unwatched[@]}") times none, watched $(spread "${ratios_watched[@]}")"
+    echo "  the dashboard's share of the worker's CPU: unwatched $(spread "${shares_unwatched[@]}"), watched $(spread "${shares_watched[@]}")"
+    kill -TERM "$showing" "$working"
+    wait "$showing" "$working" || true
     stop_serving
     answers
     sweep

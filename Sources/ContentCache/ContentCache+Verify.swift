@@ -3,8 +3,8 @@ internal import Glibc
 public import SystemPackage
 
 extension ContentCache {
-    /// Whether a blob of this size exists. Its bytes are not read. With a backing store it is presumed to: only programs
-    /// that share the index delete blobs there, and asking would cost a request for each cached URL.
+    /// Whether a blob of this size exists. Its bytes are not read. With a backing store the answer is always true: only
+    /// programs that share the index delete blobs there, and asking would cost a request for each cached URL.
     public func exists(_ hash: BlobHash, size: Int64) -> Bool {
         if backing != nil { return true }
         do throws(CacheError) {
@@ -212,7 +212,7 @@ extension ContentCache {
     }
 
     private func checkFile(_ hash: BlobHash, size: Int64) -> Finding {
-        // One look: between two the blob may be evicted and published again.
+        // One lstat gives size and inode: between two calls the blob may be evicted and published again.
         let info: stat
         do throws(CacheError) {
             guard let found = try status(of: hash) else { return .missing }

@@ -53,7 +53,7 @@ public struct ContentCache: Sendable {
 
     /// Creates missing folders inside: when the cache is opened, and when a folder was removed since.
     func makeFolders() throws(CacheError) {
-        // Without its marker the cache is gone: this is the empty folder on which its disk was mounted.
+        // If the marker is missing, the cache's disk is not mounted, and this folder is only the empty mount point.
         guard try hasMarker(directory.appending("CACHE_VERSION")) else {
             throw CacheError(.disk, "The cache \(directory) is gone: was its disk unmounted?")
         }

@@ -5,7 +5,8 @@ internal import SystemPackage
 /// Names that a web server can compute: `links/VARIANT/ab/SHA-256(cache key).EXT`, each a symbolic link to a blob.
 ///
 /// The links are relative, so the folder can be moved or mounted elsewhere. With them a server need not query the
-/// index, which they follow: a missing or leftover link costs a cache miss, never a wrong picture.
+/// index. Workers keep the links in step with the index. A missing or leftover link costs a cache miss, never a wrong
+/// picture.
 public struct LinkTree: Sendable {
     /// The cache's folder.
     let directory: FilePath

@@ -34,7 +34,7 @@ public struct Moment: Hashable, Sendable {
         steady = SteadyTime(milliseconds: (wall - jumps).milliseconds)
     }
 
-    /// Converts a time of the machine's clock to the database's clock: it is as far from this moment by either clock.
+    /// Converts a time of the machine's clock to the database's clock. Its distance to this moment stays the same.
     public func steady(_ time: WallTime) -> SteadyTime { steady + (time - wall) }
 
     /// Converts a time of the database's clock to the machine's clock.

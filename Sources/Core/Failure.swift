@@ -50,8 +50,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
         static func == (one: Answer, other: Answer) -> Bool { one.response == other.response }
     }
 
-    /// The worker is stopping, or the item was cancelled. The item goes back to the queue, and the lease's fence
-    /// decides whether it may.
+    /// The worker is stopping, or the item was cancelled. The item goes back to the queue if it is still active under
+    /// this worker's lease; a cancelled item is not, and stays cancelled.
     public static func stopped(_ message: String = "The worker is stopping.") -> Failure {
         Failure(.cancelled, message)
     }

@@ -53,7 +53,7 @@ struct DashboardActions: Sendable {
     private struct Retry: Decodable {
         var failure: String?
         var host: String?
-        /// Whether their URLs are taken off the blacklist.
+        /// Whether the URLs of the retried items are taken off the blacklist.
         var retryFailed: Bool?
 
         enum CodingKeys: String, CodingKey {
@@ -120,12 +120,9 @@ struct DashboardActions: Sendable {
         let selection: Blacklist.Selection
         if wanted.url != nil || wanted.handle != nil {
             selection = .url(try url(wanted.url, wanted.handle))
-        } else if let host = wanted.host {
-            selection = .host(host)
-        } else if let name = wanted.failure {
-            selection = .failure(try FailureClass(asked: name))
         } else {
-            throw Refusal(.badRequest, "Name a url, a host or a class of failures.")
+            selection = try Blacklist.Selection(host: wanted.host, failure: wanted.failure)
+            if case .all = selection { throw Refusal(.badRequest, "Name a url, a host or a class of failures.") }
         }
         let count = try await store.blacklist.remove(selection)
         return count == 1 ? "1 URL is off the blacklist." : "\(count) URLs are off the blacklist."
@@ -208,6 +205,24 @@ extension ItemQuery {
         if let name = query["class"] {
             failure = try FailureClass(asked: String(name))
         }
+    }
+}
+
+extension Blacklist.Selection {
+    /// From a request's query; all entries if it names neither a host nor a class.
+    init(_ query: Parameters) throws(Refusal) {
+        try self.init(host: query["host"].map(String.init), failure: query["class"].map(String.init))
+    }
+
+    fileprivate init(host: String?, failure: String?) throws(Refusal) {
+        let byFailure = try failure.map { name throws(Refusal) in try FailureClass(asked: name) }
+        self =
+            switch (host, byFailure) {
+            case (nil, nil): .all
+            case (let host?, nil): .host(host)
+            case (nil, let failure?): .failure(failure)
+            case (let host?, let failure?): .both(.host(host), .failure(failure))
+            }
     }
 }
 

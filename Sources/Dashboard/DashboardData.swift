@@ -36,18 +36,12 @@ struct DashboardData: Sendable {
         let jobs: [JobProgress]
         let waits: [HostWaits]
         let queued, active, delayed: Int
-        let workers: [Worker]
+        let workers: [WorkerStatus]
         let blacklisted, blockedHosts: Int
         let cacheFiles, cacheBytes, hits, misses: Int64
         let diskFree: Int64?
         /// Of the last slot and the one before, so that a rate can be shown at once.
         let endedPerSecond, bytesPerSecond: Double
-    }
-
-    struct Worker: Encodable {
-        let id: Int64
-        let host: String
-        let pid: Int32
     }
 
     func state() async throws(JobsError) -> State {
@@ -63,7 +57,7 @@ struct DashboardData: Sendable {
             now: now, suspendedSince: try await store.reports.suspendedSince(),
             jobs: try await store.reports.progress(latest: 20), waits: try await store.hosts.waits(limit: 20),
             queued: backlog.queued, active: backlog.active, delayed: backlog.delayed,
-            workers: try await store.queue.workers().map { Worker(id: $0.id, host: $0.host, pid: $0.pid) },
+            workers: try await store.queue.workers(),
             blacklisted: gauges.blacklisted, blockedHosts: gauges.blockedHosts, cacheFiles: totals.blobs,
             cacheBytes: totals.bytes, hits: totals.hits, misses: totals.misses, diskFree: diskFree,
             endedPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .ended) }) / seconds,
@@ -156,6 +150,9 @@ struct DashboardData: Sendable {
         let wait: String?
         let blacklisted: BlacklistEntry?
         let source: SourceRecord?
+        let isPinned: Bool
+        /// Of the item's URL, for the button that pins it.
+        let handle: String
     }
 
     func history(ofItem id: Int64) async throws -> History {
@@ -172,7 +169,8 @@ struct DashboardData: Sendable {
                 .filter { $0.item == id }.map { $0.hidden(by: redaction) },
             tries: try await store.reports.tries(ofURL: item.url, limit: 20),
             wait: try await store.hosts.waitReason(of: id)?.reason,
-            blacklisted: entry?.hidden(by: redaction), source: source?.hidden(by: redaction))
+            blacklisted: entry?.hidden(by: redaction), source: source?.hidden(by: redaction),
+            isPinned: try await store.cache.isPinned(item.url), handle: shown.handle(of: item.url))
     }
 
     // MARK: - Pictures
@@ -223,10 +221,19 @@ struct DashboardData: Sendable {
         }
     }
 
-    func blacklist() async throws(JobsError) -> [ListedURL] {
-        try await store.blacklist.entries(limit: 500).map {
-            ListedURL(entry: $0.hidden(by: redaction), handle: shown.handle(of: $0.url))
-        }
+    struct ListedURLs: Encodable {
+        /// The latest 500.
+        let entries: [ListedURL]
+        /// How many the selection has, expired ones included.
+        let count: Int
+    }
+
+    func blacklist(_ selection: Blacklist.Selection) async throws(JobsError) -> ListedURLs {
+        ListedURLs(
+            entries: try await store.blacklist.entries(selection, limit: 500).map {
+                ListedURL(entry: $0.hidden(by: redaction), handle: shown.handle(of: $0.url))
+            },
+            count: try await store.blacklist.count(selection))
     }
 
     struct CacheReport: Encodable {

@@ -33,7 +33,8 @@ struct DashboardResponder: HTTPResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    /// Headers of every answer: nothing from elsewhere is loaded, run, framed or kept.
+    /// Headers of every answer that does not set its own: browsers load and run nothing from other sites, let no page
+    /// frame the dashboard, and store no answer.
     private static let safety: [(HTTPField.Name, String)] = [
         (
             "Content-Security-Policy",
@@ -85,7 +86,7 @@ struct DashboardResponder: HTTPResponder {
         case (2, "api", "stream"): return try streams.response()
         case (2, "api", "charts"): return try .json(await data.charts())
         case (2, "api", "hosts"): return try .json(await data.hosts())
-        case (2, "api", "blacklist"): return try .json(await data.blacklist())
+        case (2, "api", "blacklist"): return try .json(await data.blacklist(try Blacklist.Selection(query)))
         case (2, "api", "cache"): return try .json(await data.cacheReport())
         case (2, "api", "schedules"): return try .json(await data.schedules())
         case (3, "api", "jobs"): return try .json(await data.job(try number(path[2])))

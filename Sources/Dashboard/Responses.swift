@@ -21,7 +21,7 @@ extension Response {
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// A picture from elsewhere: shown as one, and never run as anything else.
+    /// A picture that came from an origin. Browsers show it as a picture, and never run it as a page or script.
     static func picture(_ bytes: [UInt8], type: String) -> Response {
         Response(
             status: .ok,

@@ -34,7 +34,7 @@ final class StateStreams: Sendable {
             throw Refusal(.serviceUnavailable, "Too many pages are open.")
         }
         let body = ResponseBody { [self] writer in
-            // Counted here, since the body of a HEAD request, or for a client that has left, is never written.
+            // Counted only here: this closure never runs for a HEAD request, or for a client that has already left.
             open.wrappingAdd(1, ordering: .relaxed)
             defer { open.wrappingSubtract(1, ordering: .relaxed) }
             var last: [UInt8] = []

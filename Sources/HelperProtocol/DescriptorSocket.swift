@@ -53,8 +53,8 @@ package final class DescriptorSocket: Sendable {
         if received < 0 {
             let reason = Errno(rawValue: errno)
             for number in numbers[..<count] {
-                // Best effort: close(2) frees the number even if it fails. They came with a message that was too long, and
-                // no other code knows them.
+                // The descriptors came with a message that was too long, and no other code knows them. Best effort:
+                // close(2) frees the number even if it fails.
                 try? FileDescriptor(rawValue: number).close()
             }
             if reason == .connectionReset { return nil }

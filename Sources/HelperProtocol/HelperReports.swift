@@ -17,7 +17,7 @@ package struct HelperDescription: Codable, Sendable {
     package var libraries: [String]
     /// The coders in the order in which they are asked, each with its version.
     package var coders: [String]
-    /// The names of the formats that work here, tested with an image of each, if that was asked for.
+    /// The names of the formats that work here, tested with an image of each; empty unless a test was requested.
     package var reads: [String]
     package var writes: [String]
     /// Why the libraries could not be started; nil if they could.

@@ -1,6 +1,6 @@
 internal import Core
 
-/// Reads a list of URLs of any kind, in flat memory.
+/// Reads a list of URLs of any kind, with bounded memory.
 public enum ListReader {
     /// The bytes by which a list is recognised.
     private static let sampleSize = 1 << 16

@@ -100,7 +100,7 @@ extension Bucket {
     public func make() async throws(StorageError) {
         var call = BucketRequests.Call(method: "PUT", body: .bytes([]), purpose: "make the bucket")
         if location.isAmazons, location.region != BucketLocation.Server.usualRegion {
-            // Without this Amazon makes the bucket in its usual region, at the host of any region.
+            // Without this element Amazon makes the bucket in us-east-1, whichever region's host gets the request.
             let place = "<LocationConstraint>\(location.region)</LocationConstraint>"
             let body = Array("<CreateBucketConfiguration>\(place)</CreateBucketConfiguration>".utf8)
             call.body = .bytes(body)

@@ -5,9 +5,9 @@ public import SystemPackage
 
 /// The objects under one prefix of an S3 bucket.
 ///
-/// Keys are given and returned without the prefix. Each call signs its requests with credentials that last for a
-/// while, and sends them again where that may help: without a connection, and after 5xx, `SlowDown` and 429. A call
-/// ends soon after its task is cancelled.
+/// Keys are given and returned without the prefix. Each call signs its requests with credentials that do not
+/// expire soon, and repeats a request where that may help: without a connection, and after 5xx, `SlowDown` and 429. A
+/// call ends soon after its task is cancelled.
 public final class Bucket: Sendable {
     public let location: BucketLocation
     private let options: BucketOptions
@@ -151,7 +151,7 @@ public final class Bucket: Sendable {
             key: key, size: size, modified: answer.headers["last-modified"].flatMap { WallTime(httpDate: $0) })
     }
 
-    /// A URL that anyone may read the object with. It ends earlier if the credentials do.
+    /// A URL with which anyone may read the object. It expires earlier if the credentials expire earlier.
     ///
     /// - Parameter seconds: how long, from now; seven days at most.
     public func presignedURL(of key: String, seconds: Int) async throws(StorageError) -> String {

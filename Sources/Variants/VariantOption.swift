@@ -1,7 +1,8 @@
 /// How a variant is made and encoded, besides its box, format and quality. The short form and JSON both have a name and
 /// a value: `effort:6`, `"effort": 6`. In the short form the name alone means yes.
 public enum VariantOption: String, CaseIterable, Hashable, Sendable {
-    /// WebP, AVIF, HEIC and JPEG XL: keeps every pixel exactly.
+    /// WebP, animated AVIF and JPEG XL: keeps every pixel exactly. Still AVIF and HEIC: keeps each value within one
+    /// step of 255.
     case lossless
     /// WebP: changes pixels slightly and then encodes losslessly; 100 changes none, 0 the most.
     case nearLossless = "near-lossless"
@@ -10,7 +11,8 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case effort
     /// JPEG: several scans of growing detail; PNG: interlaced.
     case progressive
-    /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG, AVIF and HEIC.
+    /// JPEG, AVIF and HEIC: colour at full (444) or half (420) resolution. With `auto` the quality decides, except that
+    /// HEIC has half.
     case chroma
     /// Maximum number of colours in a palette: exact for GIF; for PNG the next lower of 2, 4, 16 and 256.
     case colours

@@ -23,11 +23,11 @@ public struct VariantSpec: Hashable, Sendable {
         case inside
         /// The smallest picture that covers the box.
         case outside
-        /// Exactly the box; what exceeds it is cropped on both sides. Without `enlarge`, a source that is smaller than
-        /// the box in an axis keeps its size in that axis.
+        /// Exactly the box; what exceeds it is cropped, and ``VariantSpec/position`` decides which part stays.
+        /// Without `enlarge`, a source that is smaller than the box in an axis keeps its size in that axis.
         case cover
-        /// Exactly the box, with the whole picture inside; the rest is transparent, or white if the format has no
-        /// alpha.
+        /// Exactly the box, with the whole picture inside; the rest is transparent, or has the colour of the option
+        /// `background` (white by default) if the format has no alpha.
         case contain
         /// Exactly the box, stretched. Without `enlarge` only axes that shrink are changed.
         case fill
@@ -45,8 +45,8 @@ public struct VariantSpec: Hashable, Sendable {
     public package(set) var fit = Fit.inside
     /// Whether a picture smaller than the box is scaled up.
     public package(set) var enlarge = false
-    /// Nil keeps the source's format if the worker can write it. Otherwise, and for a GIF of one frame, it means PNG if
-    /// there is alpha, and JPEG if not.
+    /// Nil keeps the source's format. But TIFF, HEIC, BMP, QOI and a GIF of one frame become PNG if there is alpha, and
+    /// JPEG if not.
     public package(set) var format: Output?
     /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF and HEIC 55, JPEG XL 75. PNG, GIF and TIFF have none.
     public package(set) var quality: Int?

@@ -113,6 +113,12 @@ with Browser() as browser:
     browser.wait("[...document.querySelectorAll('.card .badge')].every(b => b.textContent === 'failed') && document.querySelectorAll('.card .badge').length === 2")
     browser.run("[...document.querySelectorAll('.card td.url button')].find(b => b.textContent === 'History').click()")
     browser.wait("document.querySelector('.history')?.innerText.includes('http-404')")
+    # The files of an item's URL are kept, and no longer.
+    browser.run("[...document.querySelectorAll('.history button')].find(b => b.textContent === 'Keep its files always').click()")
+    browser.wait("document.querySelector('#notice').innerText.includes('stay in the cache')")
+    browser.wait("document.querySelector('.history button')?.getAttribute('aria-pressed') === 'true'")
+    browser.run("document.querySelector('.history button').click()")
+    browser.wait("document.querySelector('#notice').innerText.includes('may be evicted')")
 
     # The largest item comes first in that order.
     browser.run("{ const s = document.querySelector('#i-state'); s.value = ''; s.dispatchEvent(new Event('change')); }")
@@ -120,10 +126,29 @@ with Browser() as browser:
     browser.wait("fetch('/api/jobs/1/items?sort=bytes').then(r => r.json()).then(d => d.items.length > 4 && d.progress == null && document.querySelector('.card td.url').textContent.includes(d.items[0].url))")
     browser.wait("document.querySelector('.filters .hint')?.textContent === 'page 1'")
 
+    # The blacklist by class, and all of these off it at once; the dialog says how many.
+    browser.open(f"{options.url}/#/blacklist")
+    browser.wait("document.querySelectorAll('main tbody tr').length > 0")
+    listed = browser.run("fetch('/api/blacklist').then(r => r.json()).then(d => d.count)")
+    browser.run("{ const s = document.querySelector('#b-class'); s.value = 'http-404'; s.dispatchEvent(new Event('change')); }")
+    browser.wait("[...document.querySelectorAll('main button')].some(b => b.textContent === 'Take these off…' && !b.hidden)")
+    browser.run("[...document.querySelectorAll('main button')].find(b => b.textContent === 'Take these off…').click()")
+    browser.wait("document.querySelector('dialog[open]')")
+    check("it says what it takes off", browser.run(f"document.querySelector('dialog').innerText.includes('{listed} URLs of class http-404')"))
+    browser.key("Escape", 27)
+    browser.wait("!document.querySelector('dialog[open]')")
+
+    browser.open(f"{options.url}/#/jobs/1")
+    browser.wait("[...document.querySelectorAll('button')].some(b => b.textContent === 'Retry failures…')")
+    browser.wait("document.querySelectorAll('main table tbody tr').length > 4")
     # A retry says what it touches, and the page follows the work.
     browser.run("[...document.querySelectorAll('button')].find(b => b.textContent === 'Retry failures…').click()")
     browser.wait("document.querySelector('dialog[open]')")
     check("a retry says what it touches", browser.run("document.querySelector('dialog').innerText.includes('2 failed or cancelled items')"))
+    # By class or host alone, with the number that each choice touches.
+    browser.run("{ const s = document.querySelector('#r-class'); s.value = 'http-404'; s.dispatchEvent(new Event('change')); }")
+    check("a retry by class says what it touches", browser.run("document.querySelector('dialog').innerText.includes('2 failed items of class http-404')"))
+    browser.run("{ const s = document.querySelector('#r-class'); s.value = ''; s.dispatchEvent(new Event('change')); }")
     judge(browser, "a dialog")
     browser.run("document.querySelector('dialog button[value=yes]').click()")
     browser.wait("document.querySelector('#notice').innerText.includes('2 items go back into the queue')")

@@ -120,6 +120,39 @@ struct SalvageTests {
         }
     }
 
+    @Test func `An item with variants of its own is queued again, and makes no other item lack them`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 0)
+            let store = try JobStore(path: path)
+            _ = try await store.queue.enqueue(NewJob(urls: (0..<3).map { "https://a.example/\($0).jpg" }))
+            try await store.database.write { db in
+                try db.execute(sql: "UPDATE items SET variants = 'hero=640x,webp' WHERE url LIKE '%/1.jpg'")
+            }
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            let items = try await store.queue.claim(limit: 3, worker: worker).items
+            let clock = TestClock()
+            _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
+            try await store.queue.unregister(worker: worker)
+            try await store.database.write { db in
+                try db.execute(sql: "UPDATE renditions SET name = 'hero' WHERE item = \(items[1].id)")
+                // A lost row, without which nothing is compared.
+                try db.execute(sql: "UPDATE renditions SET blob = '' WHERE item = \(items[2].id)")
+            }
+            try await store.close()
+            let report = try Salvage.run(database: path, now: Self.now) {
+                items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
+            }
+            #expect(report.requeued == 2)
+            let again = try JobStore(path: path)
+            let states = try await again.database.read { db in
+                try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
+            }
+            #expect(states == ["done", "queued", "queued"])
+            #expect(try await again.maintenance.inconsistencies() == [])
+            try await again.close()
+        }
+    }
+
     @Test func `An item that lost a part of its results is queued again`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 0)

@@ -14,6 +14,13 @@ import Testing
         Row("export 1", "'worker export' needs <folder>"),
         Row("sheet 1", "'worker sheet' needs <file>"),
         Row("get", "'worker get' needs <url>"),
+        Row(
+            "prune", "'worker prune' needs --older-than <time>: How long ago a job must have ended.",
+            "See: worker prune --help"),
+        Row("status --job 1", "Unknown option '--job'. Write its value alone: worker status JOB"),
+        Row("retry --job 1", "Unknown option '--job'. Write its value alone: worker retry JOB"),
+        Row("enqueue https://a.example/1.jpg --column image", "--column says how to read a list", "add -f FILE"),
+        Row("enqueue https://a.example/1.jpg --format csv", "--format says how to read a list", "add -f FILE"),
         Row("enqueue -f list.txt --limit", "The option --limit needs a value: --limit <n>"),
         Row("run --previews", "The option --previews needs a value: --previews <"),
         Row("import nope", "Give either --url-template or --list.", "See: worker import --help"),
@@ -41,6 +48,47 @@ import Testing
             for piece in row.answer { #expect(refused.errors.contains(piece), "\(refused.errors)") }
             // A sentence on a line of its own, as every other mistake is told.
             #expect(refused.errors.hasPrefix("worker: ") && refused.errors.filter(\.isNewline).count == 1)
+        }
+    }
+
+    /// Options that say how to read another kind of list than the one that is there.
+    static let lists = [
+        File(
+            "enqueue -f FILE --column image", "urls.txt", "http://a.example/1.jpg\n",
+            "urls.txt has no column 'image'. Its columns are: "),
+        File(
+            "enqueue -f FILE --format text --column image", "urls.txt", "http://a.example/1.jpg\n",
+            "--column has no effect: ", "urls.txt was read as a list of URLs, one on a line.",
+            "--format csv or --format tsv"),
+        File(
+            "enqueue -f FILE --path image", "urls.csv", "url,sku\nhttp://a.example/1.jpg,7\n",
+            "--path has no effect: ", "was read as CSV.", "--format jsonl"),
+        File(
+            "enqueue -f FILE --base http://a.example/", "urls.jsonl", #"{"url":"http://a.example/1.jpg"}"# + "\n",
+            "--base has no effect: ", "was read as JSON Lines.", "--format html"),
+    ]
+
+    @Test(arguments: lists) func `An option for another kind of list is refused, and nothing is enqueued`(
+        _ file: File,
+    ) async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try w.write(file.bytes, to: w.place(file.name))
+            let arguments = file.arguments.split(separator: " ").map { $0 == "FILE" ? w.place(file.name) : String($0) }
+            let refused = try await w.run(arguments, expecting: file.code)
+            for piece in file.answer { #expect(refused.errors.contains(piece), "\(refused.errors)") }
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
+        }
+    }
+
+    @Test func `Options of fetched lists are named where no list is fetched`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let one = ["enqueue", "https://a.example/1.jpg"]
+            let added = try await w.run(one + ["--allow-addresses", "loopback"])
+            #expect(added.errors.contains("For the pictures write: worker run --allow-addresses loopback"))
+            #expect(try await w.run(one + ["--max-list", "1MiB"]).errors.contains("no list is fetched"))
+            #expect(try await !w.run(one).errors.contains("warning"))
         }
     }
 

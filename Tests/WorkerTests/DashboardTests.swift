@@ -174,11 +174,20 @@ import Testing
                 #expect(!page.contains("geheim"))
                 return page.matches(of: /"handle":"([0-9a-f]+)"/).map { String($0.1) }
             }
+            #expect(try await handles("/api/blacklist?class=http-410").isEmpty)
+            #expect(try await handles("/api/blacklist?host=elsewhere.example").isEmpty)
+            #expect(try await handles("/api/blacklist?host=127.0.0.1&class=http-404").count == 2)
+            // Without a class of this name nothing is shown, and nothing is taken off.
+            #expect(try await ask(w, base + "/api/blacklist?class=nonsense").body.contains("no class"))
             for handle in try await handles("/api/blacklist") {
                 #expect(try await act("/api/blacklist/remove", #"{"handle":"\#(handle)"}"#).contains("1 URL is off"))
             }
             #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
-            try await w.run("cache", "pin", url)
+            // An item's history has a handle of its own, and says whether the item's files are kept.
+            let kept = try #require(try await handles("/api/items/1").first)
+            #expect(try await ask(w, base + "/api/items/1").body.contains(#""is_pinned":false"#))
+            #expect(try await act("/api/pin", #"{"handle":"\#(kept)","pinned":true}"#).contains("stay in the cache"))
+            #expect(try await ask(w, base + "/api/items/1").body.contains(#""is_pinned":true"#))
             let pinned = try await handles("/api/cache")
             #expect(pinned.count == 1)
             for handle in pinned {
@@ -207,6 +216,9 @@ import Testing
         ("/api/limits", #"{"host":"a.example","per_host":-2}"#, "409", "per_host"),
         ("/api/limits", #"{"host":"http://a.example/"}"#, "400", "host"),
         ("/api/blacklist/remove", #"{"class":"http-404"}"#, "200", "1 URL is off"),
+        ("/api/blacklist/remove", #"{"class":"http-404","host":"127.0.0.1"}"#, "200", "1 URL is off"),
+        ("/api/blacklist/remove", #"{"class":"http-404","host":"a.example"}"#, "200", "0 URLs are off"),
+        ("/api/blacklist/remove", #"{"host":null,"class":null}"#, "400", "Name a url, a host or a class"),
         ("/api/pin", #"{"url":"https://a.example/1.jpg","pinned":true}"#, "200", "stay in the cache"),
         ("/api/schedules/none/run", "{}", "400", "no schedule"), ("/api/pause-all", "{}", "200", "paused"),
     ])

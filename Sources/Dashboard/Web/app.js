@@ -54,7 +54,8 @@ export async function get(path) {
   return body;
 }
 
-export async function act(path, body = {}) {
+// `refreshes`: whether the page is read again; that closes what is open in its rows.
+export async function act(path, body = {}, refreshes = true) {
   try {
     const answer = await fetch(path, {
       method: "POST", body: JSON.stringify(body),
@@ -63,7 +64,7 @@ export async function act(path, body = {}) {
     const result = await answer.json();
     if (!answer.ok) throw new Error(result.error ?? answer.statusText);
     notice(result.message);
-    await refresh();
+    if (refreshes) await refresh();
     return true;
   } catch (error) {
     notice(error.message, true);

@@ -89,8 +89,8 @@ function waitList(waits) {
 
 function workerList(state, charts) {
   const deaths = charts ? charts.slots.reduce((sum, slot) => sum + slot.helper_restarts, 0) : 0;
-  return [h("h2", {}, "Workers"), table([n("Worker"), "Machine", n("Process")],
-    state.workers.map((worker) => h("tr", {}, cell("n", number(worker.id)), cell("url", worker.host), cell("n", String(worker.pid)))), "No worker runs. Start one with: worker run"),
+  return [h("h2", {}, "Workers"), table([n("Worker"), "Machine", n("Process"), n("In hand"), n("Started", "hide"), n("Last sign", "hide")],
+    state.workers.map((worker) => h("tr", {}, cell("n", number(worker.id)), cell("url", worker.host), cell("n", String(worker.pid)), cell("n", number(worker.in_hand)), cell("hide", time(worker.started_at)), cell("hide", `${span((state.now - worker.seen_at) / 1000)} ago`))), "No worker runs. Start one with: worker run"),
     h("p", { class: "hint" }, deaths === 0 ? "No helper died in the last hour." : `Helpers that died in the last hour: ${number(deaths)}. The images that they decoded end as decoder-crash if they kill a second one.`)];
 }
 
@@ -133,7 +133,7 @@ async function enqueue() {
 function job(main, [id], query) {
   const head = h("div"), failures = h("div"), list = h("div"), waits = h("div");
   const filter = { state: query.get("state") ?? "", class: query.get("class") ?? "", text: query.get("text") ?? "", order: "asc" };
-  let trail = [null], asked = 0, current = null, listed = "";
+  let trail = [null], asked = 0, current = null, listed = "", failureCounts = { counts: [], is_cut: false };
   const select = h("select", { id: "i-state", onchange: () => { filter.state = select.value; again(); } },
     h("option", { value: "" }, "all states"), states.map((state) => h("option", { value: state, selected: state === filter.state }, state)));
   const kind = h("input", { id: "i-class", size: "14", placeholder: "http-404", value: filter.class, onchange: () => { filter.class = kind.value.trim(); again(); } });
@@ -177,6 +177,7 @@ function job(main, [id], query) {
 
   async function overview() {
     const [data, counts] = await Promise.all([get(`/api/jobs/${id}`), get(`/api/jobs/${id}/failures`)]);
+    failureCounts = counts;
     draw(data.job);
     waits.replaceChildren(...[waitList(data.waits)].flat().filter(Boolean));
     if (!failures.contains(document.activeElement)) failures.replaceChildren(...failureTable(data.job, counts));
@@ -216,10 +217,26 @@ function job(main, [id], query) {
       cell("n", h("button", { type: "button", class: "quiet", onclick: () => retry(data, count) }, "Retry…")))), "")];
   }
 
-  async function retry(data, count) {
-    const what = count.class ? `${number(count.count)} items that failed with ${count.class} at ${count.host}` : `${number(data.failed + data.blacklisted + data.cancelled)} failed or cancelled items`;
-    const values = await form("Retry?", [h("p", {}, `${what} go back into the queue.`), h("label", {}, h("input", { type: "checkbox", name: "listed", checked: true }), " Take their URLs off the blacklist, so that they are asked for again")], "Retry");
-    if (values) await act(`/api/jobs/${id}/retry`, { class: count.class ?? null, host: count.host ?? null, retry_failed: values.listed === "on" });
+  // `one`: the class and host that were asked for; else the dialog asks, and says how many items each choice touches.
+  async function retry(data, one) {
+    const counts = failureCounts.counts, total = data.failed + data.blacklisted + data.cancelled;
+    const choice = (name, title, every) => {
+      const sums = new Map();
+      for (const count of counts) sums.set(count[name], (sums.get(count[name]) ?? 0) + count.count);
+      return h("div", { class: "field" }, h("label", { for: `r-${name}` }, title), h("select", { id: `r-${name}`, name, onchange: say },
+        h("option", { value: "" }, every), [...sums].map(([value, sum]) => h("option", { value, selected: value === one[name] }, `${value} (${failureCounts.is_cut ? "at least " : ""}${number(sum)})`))));
+    };
+    const what = h("p", { "aria-live": "polite" });
+    const say = () => {
+      const [kind, host] = [byClass.querySelector("select").value, byHost.querySelector("select").value];
+      const items = counts.filter((count) => (!kind || count.class === kind) && (!host || count.host === host)).reduce((sum, count) => sum + count.count, 0);
+      const touched = kind || host ? `${failureCounts.is_cut ? "At least " : ""}${number(items)} failed items` : `${number(total)} failed or cancelled items`;
+      what.textContent = `${touched}${kind ? ` of class ${kind}` : ""}${host ? ` at ${host}` : ""} go back into the queue.`;
+    };
+    const byClass = choice("class", "Class", "all classes"), byHost = choice("host", "Host", "all hosts");
+    say();
+    const values = await form("Retry?", [byClass, byHost, what, h("label", {}, h("input", { type: "checkbox", name: "listed", checked: true }), " Take their URLs off the blacklist, so that they are asked for again")], "Retry");
+    if (values) await act(`/api/jobs/${id}/retry`, { class: values.class || null, host: values.host || null, retry_failed: values.listed === "on" });
   }
 
   let last = "";
@@ -255,7 +272,17 @@ async function history(id) {
   if (data.wait) lines.push(data.wait);
   if (data.blacklisted) lines.push(`On the blacklist for ${data.blacklisted.class}: ${data.blacklisted.message ?? ""}`);
   for (const one of data.tries) lines.push(`Asked ${new Date(one.at).toLocaleString()}: ${one.class ?? (one.http_status ? `status ${one.http_status}` : "done")}${one.received ? `, ${bytes(one.received)}` : ""}${one.address ? `, ${one.address}` : ""}${one.total ? `, ${(one.total / 1000).toFixed(1)} ms` : ""}`);
-  return h("div", { class: "history" }, lines.length ? h("ul", {}, lines.map((line) => h("li", {}, line))) : "Nothing has happened yet.");
+  const pin = h("button", { type: "button", class: "quiet", "aria-pressed": String(data.is_pinned), title: "Files of a kept URL are never evicted", onclick: async () => {
+    if (!await act("/api/pin", { handle: data.handle, pinned: !data.is_pinned }, false)) return;
+    data.is_pinned = !data.is_pinned;
+    label();
+  } });
+  const label = () => {
+    pin.textContent = data.is_pinned ? "Keep its files no longer" : "Keep its files always";
+    pin.setAttribute("aria-pressed", String(data.is_pinned));
+  };
+  label();
+  return h("div", { class: "history" }, lines.length ? h("ul", {}, lines.map((line) => h("li", {}, line))) : "Nothing has happened yet.", pin);
 }
 
 // MARK: Hosts
@@ -302,13 +329,25 @@ function every(update, part) {
 // MARK: Blacklist, cache, schedules
 
 function blacklist(main) {
-  const list = h("div");
-  main.replaceChildren(h("h1", {}, "Blacklist"), h("p", { class: "hint" }, "URLs that failed for good are not asked for again until their time is over."), list);
+  const list = h("div"), count = h("span", { class: "hint grow", role: "status" }), wanted = {};
+  const field = (name, text, placeholder) => h("span", {}, h("label", { for: `b-${name}` }, text, " "), h("input", { id: `b-${name}`, type: "search", placeholder, onchange: (event) => { wanted[name] = event.target.value.trim(); refresh(); } }));
+  let total = 0;
+  const all = h("button", { type: "button", class: "danger", hidden: true, onclick: async () => {
+    const which = [wanted.class && `of class ${wanted.class}`, wanted.host && `at ${wanted.host}`].filter(Boolean).join(" ");
+    if (await confirmed("Take them off?", `${number(total)} URLs ${which} are taken off the blacklist. The next jobs that want them ask for them again.`, "Take them off", true))
+      await act("/api/blacklist/remove", { host: wanted.host || null, class: wanted.class || null });
+  } }, "Take these off…");
+  main.replaceChildren(h("h1", {}, "Blacklist"), h("p", { class: "hint" }, "URLs that failed for good are not asked for again until their time is over."),
+    h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, field("host", "Host", "example.com"), field("class", "Class", "http-404"), count, all)), list);
   const update = async () => {
-    const entries = await get("/api/blacklist");
-    list.replaceChildren(h("p", { class: "hint", hidden: entries.length < 500 }, "The latest 500 are shown; worker blacklist list shows all."), table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
+    const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
+    const data = await get(`/api/blacklist?${query}`);
+    total = data.count;
+    count.textContent = data.entries.length < 500 ? "" : `the latest 500 of ${number(total)}`;
+    all.hidden = !query.size || !total;
+    list.replaceChildren(table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], data.entries.map((entry) => h("tr", {},
       cell("url", entry.url), cell("", entry.failure ?? entry.class), cell("url", entry.message ?? "–"), cell("n hide", number(entry.count)), cell("", time(entry.expires_at)),
-      cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { handle: entry.handle }) }, "Take off")))), "No URL is on the blacklist."));
+      cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { handle: entry.handle }) }, "Take off")))), query.size ? "No such URL is on the blacklist." : "No URL is on the blacklist."));
   };
   return { title: "Blacklist", update, end: every(update, list) };
 }

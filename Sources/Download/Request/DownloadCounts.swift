@@ -19,7 +19,7 @@ public struct DownloadCounts: Sendable, Hashable {
     public var freeSlots = 0
     /// Complete bodies that are not consumed yet.
     public var unconsumed = 0
-    /// Whether there are so many of those that no transfer starts although a slot is free.
+    /// Whether there are so many unconsumed bodies that no transfer starts although a slot is free.
     public var isHeldByBodies = false
     /// Bytes of bodies before content decoding, since the start.
     public var bytes: Int64 = 0

@@ -10,7 +10,8 @@ public struct DownloadRequest: Sendable {
     public var headers: [(name: String, value: String)]
     /// Requests of a higher priority start first.
     public var priority: Int
-    /// The order within a priority: smaller starts first. The caller encodes FIFO as +age and LIFO as −age.
+    /// The order within a priority: smaller starts first. The caller passes the item's id for FIFO, and its bitwise
+    /// complement for LIFO.
     public var rank: Int64
     /// Sent with POST; nil for a GET.
     public var body: [UInt8]?

@@ -1,7 +1,7 @@
 public import Core
 
-/// The headers that a request may have. Refused are headers that could end and begin another header, and headers that
-/// change the meaning of the answer or the place where the next request on the connection begins.
+/// The headers that a request may have. A header is refused if its text could begin a second header, or if it changes
+/// the meaning of the answer or the place where the next request on the connection begins.
 public enum HeaderRules {
     /// Headers that only the downloader sets, in lower case.
     private static let ours: Set<String> = [

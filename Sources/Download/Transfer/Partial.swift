@@ -20,7 +20,7 @@ struct PartialKey: Hashable {
     let allowInvalidCertificates: Bool
 
     init(_ queued: QueuedTransfer) {
-        // The origin decides whether the headers are sent.
+        // The request's own headers are sent only to this scheme, host and port.
         beginning = queued.beginning.origin
         url = queued.url.text
         headers = queued.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()

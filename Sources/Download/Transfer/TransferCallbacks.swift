@@ -154,8 +154,8 @@ extension Transfer {
 }
 
 extension Transfer {
-    /// The failure of a try that should have continued a body. The connection of the try before it broke, so the URL
-    /// isn't listed.
+    /// The failure of a try that should have continued a body. The connection of the previous try broke, so the URL is
+    /// not blacklisted.
     func notResumed(_ message: String, _ response: DownloadResponse? = nil) -> Failure {
         var failure = Failure(.truncated, message, response: response)
         failure.isListed = false

@@ -65,7 +65,8 @@ extension Transfer {
         )
     }
 
-    /// The bytes of an interrupted body that a later try can resume: this try's, or an earlier try's if it had no body.
+    /// The bytes of an interrupted body that a later try can resume: this try's, or an earlier try's if this try
+    /// received no body.
     func partial(_ failure: Failure) -> Partial? {
         guard case .body(let receiver) = phase else { return failure.failureClass.keepsEarlierBytes ? resume : nil }
         guard [.connectionLost, .timeout, .truncated].contains(failure.failureClass), let etag = headers.strongETag,

@@ -21,7 +21,7 @@ final class TransferLoop {
     private var hasReported = false
     /// When the loop last looked for stalled transfers.
     private var lastLook = ContinuousClock.now
-    /// Whether one of them may be the first of its host; then the loop looks more often.
+    /// Whether a running transfer may be the first of a host that has not answered; then the loop looks more often.
     private var hasUnansweredHosts = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?

@@ -43,7 +43,8 @@ package protocol FormatHeader: Sendable {
     ///
     /// - Parameter takesBeginning: whether the pixels of a file that ends early are accepted.
     func coder(takesBeginning: Bool) -> (any ImageCoder)?
-    /// For such a decoder: sixteen by sixteen pixels of one colour, in base64, which test that it works.
+    /// For a format with a ``coder(takesBeginning:)``: sixteen by sixteen pixels of one colour, in base64, which test
+    /// the decoder.
     var sample: String { get }
 }
 

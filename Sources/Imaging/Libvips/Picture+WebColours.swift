@@ -87,7 +87,7 @@ extension Picture {
 // MARK: - Samples that are not bytes
 
 extension Picture {
-    /// Whether its samples are colours: some TIFFs store heights or waves.
+    /// Whether its samples are colours: some TIFFs store signed numbers, such as heights, or complex numbers.
     var isOfColours: Bool {
         switch bandFormat {
         case VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT, VIPS_FORMAT_UINT, VIPS_FORMAT_FLOAT, VIPS_FORMAT_DOUBLE: true
@@ -97,9 +97,9 @@ extension Picture {
 
     /// Eight or sixteen bits a channel, or CIELAB.
     ///
-    /// Floating point has the range 0 to 1: by the profile if there is one; otherwise linear light if libvips says so,
-    /// which it does for colours. If the samples are more than 2 on average, the range is 0 to 255, as libvips writes
-    /// it.
+    /// Floating-point samples have the range 0 to 1; if they are more than 2 on average, 0 to 255, as libvips writes
+    /// them. A profile says what samples from 0 to 1 mean. Without a profile they are linear light if libvips says so,
+    /// which it does for colours.
     private func inWholeNumbers() throws(VipsFailure) -> Picture {
         switch bandFormat {
         case VIPS_FORMAT_UINT: return try inSixteenBits(1 / 65_537)

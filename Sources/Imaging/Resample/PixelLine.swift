@@ -26,7 +26,8 @@ struct PixelLayout: Sendable {
     /// visible ones.
     let hasAlpha: Bool
 
-    /// 2²³ as a float: a small number in its mantissa is that number, so single lanes need no conversion.
+    /// The bits of 2²³ as a float. With a byte in its low bits it is 2²³ plus that byte, so subtracting 2²³ makes the
+    /// byte a float without a conversion of each lane.
     private static let unit: UInt32 = 0x4B00_0000
     /// 1.5 × 2²³: adding it rounds to the nearest whole number, which is then in the low bits.
     private static let rounding: Float = 12_582_912

@@ -113,13 +113,14 @@ extension CacheIndex {
         }
     }
 
-    /// Takes links off the list of links to delete, but those whose entries were removed once more since.
+    /// Takes links off the list of links to delete, except those whose entries have been removed again since.
     public func forgetRemovedLinks(_ links: [RemovedLink]) async throws(JobsError) {
         var rest = links[...]
         while !rest.isEmpty {
             let seen = try await gate.writeSlice(.links) { [rest] db, rows in
                 let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link in
-                    // Whatever a shell has put there is found again: otherwise it would be settled for ever.
+                    // Also finds rows with bytes instead of text, which a user's SQL may have written. If the
+                    // statement missed them, the caller would settle the same links for ever.
                     try db.run(
                         """
                         DELETE FROM removed_links

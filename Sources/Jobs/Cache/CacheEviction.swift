@@ -82,8 +82,8 @@ public struct CacheEviction: Sendable {
             let all = try db.rows(sql, values).map {
                 Candidate(hash: $0["hash"], size: $0.size("size"), time: $0["time"], usedAt: $0["used_at"])
             }
-            let leased = try Self.leasedSources(in: db)
-            let free = try all.filter { try !Self.isHeld($0.hash, leased, in: db) }
+            let leased = try LeasedSources(in: db)
+            let free = try all.filter { try !leased.hold($0.hash, in: db) }
             return (free, all.count < limit ? nil : all.last.flatMap { isBeyond($0) ? $0 : nil })
         }
     }
@@ -264,7 +264,8 @@ public struct CacheEviction: Sendable {
         return true
     }
 
-    /// Only while the index refers to it: entries that a user removes are removed although their URL is pinned.
+    /// Revives a dying blob of a pinned URL, but only while the index refers to the blob: entries that a user removes
+    /// are removed although their URL is pinned.
     private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
         try db.run(
             """
@@ -272,39 +273,5 @@ public struct CacheEviction: Sendable {
                 AND (EXISTS (SELECT 1 FROM cache_entries WHERE blob = blobs.hash)
                 OR EXISTS (SELECT 1 FROM sources WHERE hash = blobs.hash AND kept <> 0))
             """, [hash]) > 0
-    }
-
-    /// The hashes of the sources that active items may use.
-    private static func leasedSources(in db: Database) throws -> Set<String> {
-        let items = try db.rows(
-            """
-            SELECT \(ItemSchema.askedURL("items")), CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
-            FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
-            """)
-        var rules: [String: CacheKeyRule] = [:]
-        return try items.reduce(into: []) { hashes, item in
-            let url: String = item[0]
-            var keys = [URLText.cacheKey(url)]
-            // Best effort: an active item whose source is evicted meanwhile fetches it again.
-            if let options = item[1] as String?,
-                let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
-            {
-                rules[options] = rule
-                // Best effort: a pattern that takes too long makes no key.
-                if let key = try? rule.key(of: url) { keys.append(key) }
-            }
-            for key in keys {
-                if let hash = try db.text("SELECT hash FROM sources WHERE key = ?", [key]) { hashes.insert(hash) }
-            }
-        }
-    }
-
-    private static func isHeld(_ hash: String, _ leased: Set<String>, in db: Database) throws -> Bool {
-        if leased.contains(hash) { return true }
-        if !leased.isEmpty {
-            let sources = try db.texts("SELECT source FROM variants WHERE blob = ?", [hash])
-            if sources.contains(where: leased.contains) { return true }
-        }
-        return try db.flag("SELECT \(CacheIndex.isPinned) FROM blobs WHERE hash = ?", [hash]) ?? true
     }
 }

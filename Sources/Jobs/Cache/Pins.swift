@@ -47,9 +47,16 @@ extension CacheIndex {
         }
     }
 
+    /// Whether the files of a URL are kept always.
+    public func isPinned(_ url: String) async throws(JobsError) -> Bool {
+        try await gate.read { db in
+            try Self.keys(ofURL: url, in: db).contains { try Self.isPinned($0, in: db) }
+        }
+    }
+
     // MARK: - Steps
 
-    /// - Parameter time: shown to users; no code reads it.
+    /// - Parameter time: stored for people who read the table with SQL; no code reads it.
     private static func pin(_ key: String, of url: String, at time: WallTime, in db: Database) throws {
         try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time.milliseconds])
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])

@@ -57,7 +57,7 @@ public enum OtherDatabase {
                 }
             }
         } catch let error as DatabaseError {
-            // Of GRDB, which names its functions.
+            // GRDB makes these two errors. Their messages would name GRDB's functions, so another text replaces them.
             let isNoQuery = error.resultCode == .SQLITE_MISUSE || error.message == "empty statement"
             let reason =
                 isNoQuery

@@ -12,6 +12,7 @@ public struct Blacklist: Sendable {
         /// The host's name, or another name under which it may have been listed.
         case host(String, or: String? = nil)
         case failure(FailureClass)
+        indirect case both(Selection, Selection)
 
         fileprivate var condition: (sql: String, arguments: StatementArguments) {
             switch self {
@@ -19,6 +20,8 @@ public struct Blacklist: Sendable {
             case .url(let url): ("url = ?", [URLText.cacheKey(url)])
             case .host(let host, let other): ("host IN (?, ?)", [host.lowercased(), (other ?? host).lowercased()])
             case .failure(let failure): ("class = ?", [failure.rawValue])
+            case .both(let one, let other):
+                ("\(one.condition.sql) AND \(other.condition.sql)", one.condition.arguments + other.condition.arguments)
             }
         }
     }

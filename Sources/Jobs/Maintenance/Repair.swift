@@ -34,7 +34,7 @@ extension Maintenance {
                 }
                 return Set(unknown.map(\.key)).count
             }
-            // Another program has queued them, or their keys are no text and are found again by no statement.
+            // Another program has queued the files, or their keys are not text, so that the statements don't find them.
             guard repairs != before else { return repairs }
         }
     }

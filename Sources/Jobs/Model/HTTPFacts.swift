@@ -8,7 +8,7 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
     public var date: String?
     public var age: String?
     public var vary: String?
-    /// The values of the request's headers that `vary` names.
+    /// Hashes of the request's credentials and of its headers that `vary` names.
     public var varied: String?
     /// When the request was sent and when the response arrived.
     public var askedAt: WallTime

@@ -147,7 +147,7 @@ public struct LimitsRecord: Hashable, Sendable, Codable {
 
     /// A day: no transfer needs more.
     public static let longestTime: Int64 = 86_400_000
-    /// An hour: the longest delay of any item.
+    /// An hour: the largest value of ``retryDelay``.
     public static let longestDelay: Int64 = 3_600_000
     /// A thousand years.
     public static let longestAge: Int64 = 31_557_600_000_000

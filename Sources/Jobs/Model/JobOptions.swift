@@ -159,7 +159,7 @@ public struct JobSettings: Hashable, Sendable {
             case "timeout": timeout = try Self.time(value, "timeout")
             case "connect-timeout": connectTimeout = try Self.time(value, "connect-timeout")
             case "total-timeout": totalTimeout = try Self.time(value, "total-timeout")
-            // The longest delay of any item.
+            // One hour is the longest delay of any item.
             case "retry-delay": retryDelay = try Self.time(value, "retry-delay", most: 3_600_000)
             case "max-tries":
                 guard let tries = Int(value), (1...1_000).contains(tries) else {

@@ -51,8 +51,8 @@ public struct PictureFilter: Hashable, Sendable {
 
     /// Why a picture is refused, in a sentence; nil if it is accepted.
     ///
-    /// - Parameter isUpright: whether the picture's orientation is applied. A header's size may have to be turned, so
-    ///   it refuses a picture only if both orientations are refused.
+    /// - Parameter isUpright: whether `width` and `height` are those of the upright picture. A file's header may have
+    ///   them turned, so with `false` a picture is refused only if both orientations are refused.
     public func objection(width: Int, height: Int, isUpright: Bool = true) -> String? {
         guard let quantity = refused(width, height), isUpright || refused(height, width) != nil else { return nil }
         return "The picture has \(width)×\(height) pixels, and the job accepts \(wanted(quantity))."

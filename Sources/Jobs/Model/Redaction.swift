@@ -94,7 +94,7 @@ public enum URLText {
     }
 }
 
-// For output and files: a URL's user name and password stay in the database.
+// For output and files, which must not contain the user name and password of a URL.
 
 extension SourceRecord {
     public var withoutCredentials: SourceRecord {

@@ -54,8 +54,8 @@ public struct RetryPolicy: Sendable {
 /// Finds the item that kills workers, among the items that were active when a worker died.
 ///
 /// Each such death raises an item's `deaths` by one. The more deaths an item has, the fewer others are in flight with
-/// it: 64 or twice the concurrency, 16, 4, then none. The guilty item is present at each death, so after four deaths it
-/// runs alone; from then on, only deaths while it runs alone count.
+/// it: 64 or twice the concurrency (whichever is more), 16, 4, then none. The guilty item is present at each death, so
+/// after four deaths it runs alone; from then on, only deaths while it runs alone count.
 public enum Suspicion {
     /// From this number of deaths on, an item runs alone.
     static let alone = 4

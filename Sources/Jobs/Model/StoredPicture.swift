@@ -6,7 +6,7 @@ public struct StoredPicture: Sendable {
     public var source: SourceRecord?
     /// The file, with the variant's name, or `original` for a source.
     public let rendition: RenditionRecord
-    /// The renditions in the index that the file stands for, so that jobs use it too.
+    /// Records of renditions for the index: jobs that need one of these renditions use this file instead of making it.
     public var variants: [VariantRecord] = []
     /// Whether the index has it already; then only its use is recorded.
     public var isKnown = false
@@ -29,13 +29,13 @@ public struct PicturePlace: Sendable {
     public internal(set) var entry: CacheEntry?
     /// The source of the URL.
     public internal(set) var source: SourceRecord?
-    /// The renditions of that source for which the present file stands.
+    /// The index's records of those renditions of the source whose file is that of ``entry``.
     public internal(set) var variants: [VariantRecord] = []
 }
 
 /// The result of recording a group of stored pictures.
 public struct StoredGroup: Sendable {
-    /// Places in the group of known pictures that the index no longer has. They were not recorded.
+    /// Positions, in the group, of known pictures that the index no longer has. They were not recorded.
     public internal(set) var gone: Set<Int> = []
     /// The links whose entries were added or removed, if links are kept.
     public internal(set) var links: [CacheEntry] = []

@@ -202,7 +202,7 @@ struct ListAddition: Sendable {
         do {
             return try await begin(held)
         } catch {
-            // The transaction may have failed at its end.
+            // The transaction may have failed after it had marked the list as being added.
             held.id.withLock { $0 }.map(gate.lockFile.letGo(addition:))
             throw error
         }
@@ -224,7 +224,7 @@ struct ListAddition: Sendable {
                 try db.run("DELETE FROM jobs WHERE id = ?", [id])
                 return id
             }
-            // A user who may only read the lock file can't mark the list as being added, and adds it at once.
+            // A user who may only read the lock file can't mark the list as being added. One transaction then adds it.
             guard gate.lockFile.hold(addition: id) else { return nil }
             held.id.withLock { $0 = id }
             try db.run("INSERT INTO job_additions (job) VALUES (?)", [id])

@@ -82,7 +82,7 @@ public struct ItemPage: Sendable, Encodable {
     /// Where the next page continues; nil at the end. A page may have fewer items than its limit, or none, and still be
     /// followed by others, since each looks at a bounded number of items.
     public let next: Int64?
-    /// Which share of the job has been read for its order, from 0 to 1, if the page is not known yet; nil for a page.
+    /// If the page is not known yet: how much of the job has been read to sort its items, from 0 to 1. Nil for a page.
     public var progress: Double?
 }
 

@@ -99,7 +99,8 @@ extension JobControl {
         }
         if haveNoNumber {
             let count = try await gate.write { db in
-                // The items left jobs that may have ended, and whose counters no trigger has changed.
+                // These items left jobs whose counters no trigger has changed. Such a job may have ended, so all ended
+                // jobs are recounted.
                 try db.run("DELETE FROM recounts")
                 return try db.run("DELETE FROM items WHERE typeof(job) <> 'integer'")
             }

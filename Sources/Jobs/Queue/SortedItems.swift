@@ -59,7 +59,7 @@ public actor SortedItems {
         let order = Order(job: job, sort: sort, state: query.state, failure: query.failure, text: query.text)
         let start = Int(clamping: max(0, query.after ?? 0))
         orders = orders.filter { $0.value.changed.duration(to: .now) < lifetime }
-        // While a request reads it, another one for the same order begins its own.
+        // While a request reads the job for an order, another request for the same order begins a reading of its own.
         var reading = orders.removeValue(forKey: order) ?? Reading()
         let began = ContinuousClock.now
         while let last = reading.last {

@@ -1,6 +1,19 @@
-internal import Core
+public import Core
 internal import GRDB
 public import SystemPackage
+
+/// A live worker, as reports show it.
+public struct WorkerStatus: Hashable, Sendable, Encodable {
+    public let id: Int64
+    /// The name of its machine.
+    public let host: String
+    public let pid: Int32
+    public let startedAt: WallTime
+    /// Its last sign of life.
+    public let seenAt: WallTime
+    /// The number of items that it has claimed and not ended.
+    public let inHand: Int64
+}
 
 /// Registers workers, extends their leases, and reclaims the items of dead workers.
 extension JobQueue {
@@ -166,10 +179,20 @@ extension JobQueue {
     }
 
     /// Live workers, for reports.
-    public func workers() async throws(JobsError) -> [(id: Int64, host: String, pid: Int32)] {
+    public func workers() async throws(JobsError) -> [WorkerStatus] {
         let all = try await gate.read { db in
-            try db.rows("SELECT id, host, pid FROM workers ORDER BY id")
-                .map { (id: $0["id"] as Int64, host: $0["host"] as String, pid: $0["pid"] as Int32) }
+            try db.rows(
+                """
+                SELECT id, host, pid, started_at, seen_at, (
+                    SELECT count(*) FROM leases CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
+                    WHERE leases.worker = workers.id) AS in_hand
+                FROM workers ORDER BY id
+                """
+            ).map {
+                WorkerStatus(
+                    id: $0["id"], host: $0["host"], pid: $0["pid"], startedAt: WallTime(milliseconds: $0["started_at"]),
+                    seenAt: WallTime(milliseconds: $0["seen_at"]), inHand: $0["in_hand"])
+            }
         }
         return all.filter { gate.lockFile.isAlive(worker: $0.id) }
     }

@@ -18,7 +18,7 @@ struct SalvageLoad {
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
         ("schedules", ["name"], false), ("schedule_runs", ["schedule", "due_at"], false),
         ("recipes", ["name"], false), ("notices", ["job"], true), ("job_additions", ["job"], true),
-        // Last, since triggers count the rows.
+        // Last, since the triggers of `blobs` stay, and change its row for each blob that is loaded.
         ("cache_totals", ["id"], true),
     ]
     /// Tables of which some rows could not be read.
@@ -191,19 +191,22 @@ struct SalvageLoad {
                 """)
     }
 
-    /// All items of a job have the same variants, so an item without some of them has lost them.
+    /// Queues a `done` item again if it lacks a variant that another `done` item of its job has. An item with variants
+    /// of its own has none to be compared with, so it is queued again in any case: the worker finds its files in the cache.
     private mutating func mendResults() throws {
         try new.execute(
             sql: """
                 CREATE TEMP TABLE wanted AS SELECT DISTINCT items.job AS job, renditions.name AS name
-                    FROM renditions CROSS JOIN items ON items.id = renditions.item WHERE items.state = 'done';
+                    FROM renditions CROSS JOIN items ON items.id = renditions.item WHERE items.state = 'done'
+                    AND items.variants IS NULL;
                 CREATE INDEX temp.wanted_by_job ON wanted (job);
                 """)
         try new.execute(
             sql: """
                 UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
-                    AND EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
-                        (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name))
+                    AND (variants IS NOT NULL
+                        OR EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
+                            (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name)))
                 """)
         report.requeued += new.changesCount
         try new.execute(

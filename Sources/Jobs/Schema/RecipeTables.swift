@@ -30,7 +30,7 @@ extension Schema {
         """
     }
 
-    /// The first check is cheap, since most variants have no such text.
+    /// The first check is cheap, and suffices for most variants, which have no such text.
     private static let namesRecipe = """
         instr(NEW.variants, 'recipe:') > 0 AND instr(\(spaced("NEW.variants")), ' recipe:') > 0
             AND \(beginsWithNoJSON("NEW.variants"))

@@ -106,7 +106,8 @@ struct UTF16Converter {
     private var left: [UInt8] = []
     private var isAtStart = true
 
-    /// Nil for text that is not UTF-16: it has a mark at its beginning, or every second of its first bytes is 0.
+    /// Nil for text that is not UTF-16. UTF-16 text begins with a byte order mark, or every second of its first bytes
+    /// is 0.
     init?(for bytes: UnsafeRawBufferPointer) {
         if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
             isBigEndian = bytes[0] == 0xFE

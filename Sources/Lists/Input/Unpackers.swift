@@ -1,7 +1,7 @@
 internal import CInflate
 internal import CZstd
 
-/// Unpacks compressed bytes, piece by piece, in flat memory.
+/// Unpacks compressed bytes, piece by piece, with bounded memory.
 protocol Unpacker: AnyObject {
     /// - Parameter isLast: whether the compressed bytes end here; `bytes` is empty then.
     func unpack(_ bytes: [UInt8], isLast: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void) throws

@@ -1,6 +1,6 @@
 internal import Core
 
-/// CSV (RFC 4180) and tab-separated values, in flat memory.
+/// Reads CSV (RFC 4180) and tab-separated values, with bounded memory.
 final class CSVParser: ListParser {
     /// Maximum bytes of a row: an open quote would take the rest of the file otherwise.
     private static let longestRow = 1 << 20

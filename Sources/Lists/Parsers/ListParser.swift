@@ -36,7 +36,7 @@ final class ListOutput {
 
 /// Cuts bytes into lines. A line ends with LF, CR LF or CR.
 struct LineCutter {
-    /// Maximum bytes of a line: URLs that carry their picture are long.
+    /// Maximum bytes of a line: a `data:` URL contains a whole picture.
     static let longest = 16 << 20
 
     private var rest: [UInt8] = []

@@ -1,4 +1,5 @@
-/// As AWS Signature 4 wants it: every byte but letters, digits and `-._~`, with digits in capitals.
+/// Percent-encoding as AWS Signature 4 wants it: of every byte except ASCII letters, digits and `-._~`, with
+/// hexadecimal digits in upper case.
 enum PercentEncoding {
     /// Slashes stay.
     static func path(_ text: String) -> String { encoded(text, keepsSlash: true) }

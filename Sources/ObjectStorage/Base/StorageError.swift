@@ -6,7 +6,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// No answer, or a broken one, after all tries: a later call may succeed.
         case unreachable
-        /// The credentials are missing or wrong, or don't allow it.
+        /// The credentials are missing or wrong, or don't allow the request.
         case denied
         /// There is no such bucket.
         case noBucket
@@ -18,7 +18,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case tooLarge
         /// The location, a key, a file of credentials or an option cannot be used.
         case invalid
-        /// Another answer that no further try changes.
+        /// The request failed for another reason, and another try would fail alike.
         case refused
         /// The local file can't be read or written; ``StorageError/errno`` tells why.
         case file

@@ -108,7 +108,7 @@ struct CredentialSources: Sendable {
 
     /// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
     ///
-    /// - Returns: nil where there is no such machine, or where it has no role.
+    /// - Returns: nil if there is no metadata service, as outside of EC2, or if the machine has no role.
     private func machine(_ base: String) async throws(StorageError) -> Credentials? {
         guard let (address, _) = HTTPAddress.split(base) else {
             throw StorageError(.invalid, "AWS_EC2_METADATA_SERVICE_ENDPOINT is no URL.")
@@ -123,7 +123,7 @@ struct CredentialSources: Sendable {
             guard answer.status == 200, let text = Self.printable(answer.body) else { return nil }
             token = text
         } catch {
-            // Elsewhere than on such a machine nothing answers there.
+            // Where there is no metadata service, nothing answers at this address.
             guard error.kind == .cancelled else { return nil }
             throw StorageError(.cancelled, "The task was cancelled.")
         }

@@ -16,7 +16,7 @@ public struct Credentials: Hashable, Sendable, CustomStringConvertible {
     let secret: Secret
     /// The session token of a role that was assumed.
     let token: Secret?
-    /// Nil for keys that stay.
+    /// Nil for keys that do not expire.
     let expiresAt: WallTime?
 
     /// - Throws: `invalid` if a key is empty or has characters that no key has: they would end up in a header.

@@ -26,7 +26,7 @@ struct Signature {
     }
 
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
-    /// Seconds that a presigned URL may hold: seven days.
+    /// Seconds for which a presigned URL may be valid: seven days.
     static let maxLife = 604_800
 
     /// The header lines of a request, `Host` and `Authorization` included.

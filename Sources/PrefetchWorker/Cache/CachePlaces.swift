@@ -155,7 +155,7 @@ struct CachePlaces {
         do {
             return try JSONDecoder().decode(Place.self, from: Data(text.utf8))
         } catch {
-            // A copy may be used beside its original if this counted as none.
+            // If an unreadable record counted as none, a copy could be used beside its original.
             throw WorkerError(
                 .cannotCreate,
                 "The record of where the database and the cache were can't be read: \(text.prefix(80)). If neither is a "

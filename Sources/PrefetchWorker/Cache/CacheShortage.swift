@@ -13,7 +13,8 @@ final class CacheShortage: Sendable {
         var refusedAt = Int64.min
     }
 
-    /// Milliseconds after which a shortage lasts; also the gap after which a refusal is the first of a new shortage.
+    /// Milliseconds after which a shortage counts as lasting; also the gap after which a refusal is the first of a new
+    /// shortage.
     private static let patience: Int64 = 10_000
     /// Milliseconds between two searches through all folders.
     private static let searchEvery: Int64 = 1_000

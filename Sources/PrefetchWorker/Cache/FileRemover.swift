@@ -37,7 +37,8 @@ struct FileRemover: Sendable {
         removal.stuck = forgotten.filter { failures[$0] != nil } + unlocked.keys
         removal.gone = forgotten.filter { failures[$0] == nil }
         removal.trouble = removal.stuck.last.flatMap { failures[$0] ?? unlocked[$0] }
-        // Rows whose hashes are no text are found again by no statement, and stay.
+        // No statement can look up a row whose hash is not text, so such rows stay. If a slice met no other rows, no
+        // further slice follows.
         let isProgress = !(removal.inUse.isEmpty && removal.stuck.isEmpty && removal.gone.isEmpty)
         removal.isUnfinished = isUnfinished || (isLimited && isProgress)
         return try await eviction.settle(removal)

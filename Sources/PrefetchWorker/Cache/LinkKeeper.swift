@@ -125,8 +125,8 @@ public struct LinkKeeper: Sendable {
     func unlinkRemoved() async throws {
         while case let removed = try await store.cache.removedLinks(limit: 500), !removed.isEmpty {
             try await settle(removed.map(\.link))
-            // Not before: a link whose entry came back meanwhile may have been deleted and not yet made again when this
-            // program is killed, and then the next program settles it.
+            // Only now: if an entry comes back meanwhile, this program may be killed after it has deleted the link and
+            // before it makes the link again. Then the next program finds the removed link here, and settles it.
             try await store.cache.forgetRemovedLinks(removed)
         }
     }

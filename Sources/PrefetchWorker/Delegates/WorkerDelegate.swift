@@ -60,9 +60,9 @@ public struct ItemSettings: Sendable, Hashable, Codable {
 public struct DelegatedRequest: Sendable, Hashable, Codable {
     public var url: String
     public var headers: [String: String]
-    /// Whether all of ``headers`` are sent to ``url``, even on another host. If not, and if the answer has another
-    /// scheme, host or port than the question, only headers that the answer adds or changes are sent: the job's own may
-    /// be secrets for the original server.
+    /// Whether all of ``headers`` are sent to ``url``, even on another host. If not, and if the delegate has
+    /// changed the scheme, host or port, only headers that the delegate adds or changes are sent: the job's own may be
+    /// secrets for the original server.
     public var keepsHeaders = false
 
     public init(url: String, headers: [String: String]) {

@@ -77,7 +77,7 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// The memory that a decoder needs for this picture. Its decoder reports the error of an unreadable one.
+    /// The memory that a decoder needs for this picture; 0 for an unreadable picture, whose error the decoder reports.
     private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
             results.async { [limits] in

@@ -70,7 +70,7 @@ public struct ListedFiles: AsyncSequence, Sendable {
                 let url: String
             }
             if line.first == UInt8(ascii: "{") {
-                // Best effort: another line is reported as one that can't be read.
+                // Best effort: a line that is no such object is reported as one that can't be read.
                 let named = try? JSONDecoder().decode(Named.self, from: Data(line))
                 return named.map { (Array($0.path.utf8), $0.url) }
             }

@@ -55,7 +55,8 @@ struct PictureIntake: Sendable {
         }
     }
 
-    /// It has the class of a URL whose file is missing, unless this machine lacks something.
+    /// The failure of a file that can't be read. It has the class of a missing file, or `disk-error` if this machine
+    /// lacks descriptors, processes or memory.
     static func unreadable(_ error: any Error) -> Failure {
         let isShortage = (error as? Errno)?.isShortage == true
         return Failure(isShortage ? .diskError : .http(404), "The file can't be read: \(error)")

@@ -5,7 +5,7 @@ internal import Jobs
 ///
 /// Arrays and numbers in place of ``ActivityCounts``, whose keys would have to be hashed for every item.
 struct ActivityTally: Sendable {
-    /// The counts of the bounds, of the times beyond them, and their sum.
+    /// The number of durations within each bound and above the last bound, and the sum of all durations.
     private struct Histogram {
         var counts = [Int64](repeating: 0, count: ActivityCounts.bounds.count + 1)
         var sum = Duration.zero

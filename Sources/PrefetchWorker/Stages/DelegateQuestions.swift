@@ -40,7 +40,8 @@ final class DelegateQuestions: Sendable {
         guard let answer, answer != asked else { return plan }
         do throws(JobPlanError) {
             let changed = try plans.plan(for: plan.definition.changed(to: answer)).get()
-            // As when a job with these options is inserted, unless the answer has a priority of its own.
+            // An added `high-priority` or `low-priority` sets the priority, as for a new job, unless there is one
+            // already.
             let added = changed.options.subtracting(plan.options)
             guard answer.priority == 0, asked.priority == 0, let priority = added.priority else { return changed }
             var ranked = answer

@@ -53,7 +53,7 @@ extension LocalSources {
                 do {
                     count = try source.read(into: buffer)
                 } catch {
-                    // The disk of the folder, and not that of the cache: it is tried again, and fails alone.
+                    // The folder's disk failed, and not the cache's: only this item fails, and it is tried again.
                     throw Failure(.http(500), "The file can't be read: \(error).")
                 }
                 if count == 0 { break }
@@ -88,8 +88,8 @@ extension LocalSources {
             let error = error as? Errno ?? .ioError
             if error.isShortage { throw Failure(.diskError, "The file can't be opened: \(error).") }
             guard Self.absent.contains(error) else { throw Failure(.http(500), "The file can't be read: \(error).") }
-            // A missing file and one that a link leads to get the same message, so that it does not reveal which files
-            // exist.
+            // A missing file, and a file outside of the folders to which a link leads, get the same message. So the
+            // message does not reveal which files exist.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
         let target = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""

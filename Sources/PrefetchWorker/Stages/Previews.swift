@@ -27,7 +27,7 @@ final class Previews: Sendable {
     private let helpers: HelperPool
     private let show: @Sendable (Preview) throws -> Void
     private let busy = Mutex<Set<String>>([])
-    /// Whether the last preview could not be shown, which was told.
+    /// Whether the last preview could not be shown. Only the first of several such failures in a row is logged.
     private let hasFailed = Mutex(false)
 
     init(helpers: HelperPool, show: @escaping @Sendable (Preview) throws -> Void) {

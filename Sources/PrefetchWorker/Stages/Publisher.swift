@@ -142,7 +142,7 @@ final class Publisher: Sendable {
     }
 
     private func publishReserved(_ group: [Entry]) async {
-        // Until the transaction has recorded the files.
+        // The collector must not take these files for orphans until the transaction has recorded them.
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.publishing.take(names)
         defer { budget?.publishing.letGo(names) }
@@ -206,7 +206,7 @@ final class Publisher: Sendable {
         do throws(CacheError) {
             return try outcome.get()
         } catch {
-            // Claims pause until the disk works, or the item would come back at once.
+            // Claims pause until the disk works; otherwise the item would come back at once.
             disk.report(error.message)
             logger.warning("A cached file can't be held; its item goes back.", metadata: ["error": "\(error)"])
             return false

@@ -97,7 +97,8 @@ final class SharedFetches<Value: Sendable>: Sendable {
 
     /// Changes the positions that users need for their fetches.
     ///
-    /// - Parameter changed: the users whose own priority is not that of their claim; all others keep their own.
+    /// - Parameter changed: the users whose own priority was changed since their claim. Other users with a priority of
+    ///   their own keep it.
     func move(_ wanted: [Int64: FetchPosition], changed: Set<Int64> = []) {
         let moves = entries.withLock { entries in
             entries.values.compactMap { entry -> (Int64, FetchPosition)? in

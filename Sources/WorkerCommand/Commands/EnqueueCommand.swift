@@ -105,6 +105,8 @@ struct EnqueueCommand: AsyncParsableCommand {
             var source = JobIntake.Source(common: common, lists: lists, meta: try metaMembers())
             if urls.isEmpty, let manifest, let read { source.manifest = (manifest, read.urlLines) }
             let intake = try await JobIntake(newJob(read), files: file, sources: read?.sources ?? [], from: source)
+            try lists.checkUse(intake.lists)
+            if let useless = lists.uselessFetchOption(intake.lists) { Terminal.error("worker: warning: \(useless)") }
             try await common.withStore(missing: .create) { store in try await add(intake, to: store) }
         }
     }
@@ -158,7 +160,7 @@ struct EnqueueCommand: AsyncParsableCommand {
             throw SettingsError("--fallback can be given 16 times at most, not \(fallback.count) times.")
         }
         for url in fallback {
-            guard case .bad(let message) = ListIntake.verdict(argument: url) else { continue }
+            guard case .bad(let message) = URLArgument.verdict(url) else { continue }
             throw SettingsError("--fallback: \(message)")
         }
         try WorkerJobs.check(job)

@@ -142,7 +142,7 @@ struct RetryCommand: AsyncParsableCommand {
         }
     }
 
-    /// The failures that the job has, if none of them is meant.
+    /// The job's failures as a sentence, for a selection that matches none of them; nil if the job has none.
     private func noneOf(_ selection: JobControl.FailureSelection, in store: JobStore) async throws -> String? {
         let failures = try await FailureCounts(of: [job], in: store)
         guard !failures.counts.isEmpty else { return nil }

@@ -36,7 +36,7 @@ struct PruneCommand: AsyncParsableCommand {
                 let jobs =
                     plan.jobs == 1
                     ? "1 job with \(plan.items) items is" : "\(plan.jobs) jobs with \(plan.items) items are"
-                // Without a job there is nothing that could be missed.
+                // Without a job to remove there is nothing to confirm.
                 if plan.jobs > 0 || confirmation.dryRun,
                     try !confirmation.allows("\(jobs) removed, with their results.")
                 {

@@ -77,8 +77,8 @@ struct SupervisedRun {
     /// - Parameters:
     ///   - isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that goes
     ///     on until nothing is left or a signal stops it.
-    ///   - service: runs beside the worker until its task is cancelled. The worker starts when it listens; an error of it
-    ///     stops the run.
+    ///   - service: runs beside the worker until its task is cancelled. The worker starts once the service listens; an
+    ///     error of the service stops the run.
     func run(
         until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil,
         beside service: DashboardOptions.Service? = nil,

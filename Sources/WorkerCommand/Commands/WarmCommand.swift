@@ -136,7 +136,7 @@ struct WarmBatch {
     func enqueue(in store: JobStore) async throws -> JobID {
         if let id = try await intake.add(to: store) { return id }
         if let id = try await store.queue.unfinishedJob(withDedupeKey: key) { return id }
-        // It has ended between the two statements.
+        // The unfinished job has ended between the two calls.
         guard let id = try await intake.add(to: store) else {
             throw WorkerError(.tryLater, "Another program keeps adding jobs with the key '\(key)'.")
         }

@@ -8,6 +8,7 @@ struct JobIntake: Sendable {
     /// Without its URLs, which are in ``spool``.
     let job: NewJob
     let spool: EntrySpool
+    let lists: ListOptions.ReadLists
 
     /// How the URLs are read, and where messages go.
     struct Source {
@@ -17,7 +18,7 @@ struct JobIntake: Sendable {
         var meta: [ListMember] = []
         /// The manifest of the job's own URLs, and their lines in it.
         var manifest: (path: String, lines: [Int?])?
-        /// Whether lists without a mistake need no line.
+        /// Whether only mistakes and warnings get lines.
         var isQuiet = false
         /// Gets a line for each list and for each mistake in it.
         var tell: (String) -> Void = { Terminal.error("worker: \($0)") }
@@ -48,6 +49,7 @@ struct JobIntake: Sendable {
         await fetcher.close()
         try intake.finish()
         self.spool = spool
+        lists = intake.lists
         var job = job
         job.urls = []
         self.job = job
@@ -66,7 +68,7 @@ struct JobIntake: Sendable {
 }
 
 extension Manifest {
-    /// The job with the name and the key that a batch of this name has unless the manifest states others.
+    /// The job. It gets the name and the key of a batch of this name, unless the manifest states its own.
     ///
     /// - Throws: `usage` if its variants, options or headers are wrong.
     func batch(named name: String) throws -> NewJob {

@@ -8,7 +8,7 @@ import SystemPackage
 
 /// Fetches lists by the download engine, under the same address guard and limits as pictures.
 final class ListFetcher {
-    /// More sitemaps than an index may name by its protocol.
+    /// Maximum sitemaps that indices may name: as many as the protocol allows in one index.
     static let maxSitemaps = 50_000
     static let maxDepth = 3
     private static let tries = 3

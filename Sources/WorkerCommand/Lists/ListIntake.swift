@@ -31,8 +31,7 @@ final class ListIntake {
 
     private(set) var mistakes = 0
     private var leftOut = 0
-    /// The lists that were read, by their names.
-    private var lists: [String] = []
+    private(set) var lists = ListOptions.ReadLists()
     private var warnings = 0
     /// Sitemaps that indices have named and that are still to be read.
     private var nested: [(url: String, depth: Int)] = []
@@ -55,7 +54,7 @@ final class ListIntake {
     func take(arguments urls: [String], of manifest: (path: String, lines: [Int?])? = nil) throws {
         for (index, url) in urls.enumerated() {
             let line = manifest?.lines.dropFirst(index).first ?? nil
-            switch Self.verdict(argument: url) {
+            switch URLArgument.verdict(url) {
             case .bad(let message):
                 mistake(ListMistake(line: line, message), in: line == nil ? nil : manifest?.path)
                 continue
@@ -92,14 +91,15 @@ final class ListIntake {
 
     /// - Parameter path: a file, `-` for standard input, or an address.
     func take(list path: String) async throws {
-        lists.append(path == "-" ? "standard input" : redaction.shown(path))
+        lists.names.append(path == "-" ? "standard input" : redaction.shown(path))
         guard path.contains("://") else {
             let name = path == "-" ? "standard input" : path
-            let file = try Self.open(path)
+            let file = try InputFile.open(path, as: "list of URLs")
             defer { if path != "-" { try? file.close() } }  // Best effort: it was only read.
             try read(ListInput(file, name: name), options.request(name), depth: 0)
             return try await takeNested()
         }
+        lists.areFetched = true
         try await take(address: path, depth: 0)
         try await takeNested()
     }
@@ -155,15 +155,6 @@ final class ListIntake {
         nested = []
     }
 
-    private static func open(_ path: String) throws -> FileDescriptor {
-        if path == "-" { return .standardInput }
-        do {
-            return try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
-        } catch {
-            throw SettingsError("The list of URLs \(path) can't be read: \(error).")
-        }
-    }
-
     // MARK: - Reading
 
     private func read(_ input: ListInput, _ request: ListRequest, depth: Int) throws {
@@ -175,6 +166,7 @@ final class ListIntake {
                     input, request,
                     onFormat: { found, doubt in
                         format = found
+                        lists.formats.insert(found)
                         if let doubt { warning(ListMistake(doubt), in: request.name) }
                     }
                 ) { [self] event in try take(event, in: request.name, depth: depth) }
@@ -291,27 +283,12 @@ final class ListIntake {
                     "No URL is left: --host, --match or --sample left out all \(leftOut)."
                 } else if mistakes > 0 {
                     "No URL is left: all were left out as invalid."
-                } else if !lists.isEmpty {
-                    "There are no URLs in \(lists.joined(separator: ", "))."
+                } else if !lists.names.isEmpty {
+                    "There are no URLs in \(lists.names.joined(separator: ", "))."
                 } else {
                     "No URLs: name some, or a file with -f, or standard input with -f -"
                 }
             throw SettingsError(reason)
         }
-    }
-
-    /// A word of the command line may also be the name of a file.
-    static func verdict(argument text: String) -> URLCheck.Verdict {
-        let verdict = URLCheck.verdict(text)
-        guard case .bad = verdict else {
-            // The downloader may reject a URL that the check accepts.
-            if text.contains(",http://") || text.contains(",https://") {
-                return .doubtful("'\(Terminal.safe(text))' may be two URLs: write a space between them.")
-            }
-            guard text.lowercased().hasPrefix("http"), Downloader.host(of: text) == nil else { return verdict }
-            return .bad("'\(Terminal.safe(text))' is no URL that can be requested.")
-        }
-        guard !text.isEmpty, !text.contains("://"), FileManager.default.fileExists(atPath: text) else { return verdict }
-        return .bad("'\(text)' is a file here. Did you mean: worker enqueue -f \(text)")
     }
 }

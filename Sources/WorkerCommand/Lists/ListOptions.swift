@@ -111,3 +111,42 @@ struct ListOptions: ParsableArguments {
         return request
     }
 }
+
+extension ListOptions {
+    /// The lists that a command has read.
+    struct ReadLists {
+        /// As messages name them.
+        var names: [String] = []
+        var formats: Set<ListFormat> = []
+        /// Whether one was an address.
+        var areFetched = false
+    }
+
+    /// - Throws: `usage` if an option of the command line says how to read a kind of list that was not among these.
+    func checkUse(_ read: ReadLists) throws {
+        let kinds: [(option: String, isGiven: Bool, formats: Set<ListFormat>)] = [
+            ("column", column != nil, [.csv, .tsv]), ("path", path != nil, [.jsonl]), ("base", base != nil, [.html]),
+            ("format", format != nil, Set(ListFormat.allCases)),
+        ]
+        for kind in kinds where kind.isGiven && kind.formats.isDisjoint(with: read.formats) {
+            guard let found = read.formats.sorted(by: { $0.rawValue < $1.rawValue }).first else {
+                throw SettingsError("--\(kind.option) says how to read a list, and no list is named: add -f FILE.")
+            }
+            let meant = kind.formats.map(\.rawValue).sorted()
+            throw SettingsError(
+                "--\(kind.option) has no effect: \(read.names.joined(separator: ", ")) was read as \(found.description). "
+                    + "Leave the option out, or say what the list is: --format \(meant.joined(separator: " or --format "))"
+            )
+        }
+    }
+
+    /// Nil unless an option is given that only fetched lists need.
+    func uselessFetchOption(_ read: ReadLists) -> String? {
+        guard !read.areFetched else { return nil }
+        if !allowAddresses.isEmpty {
+            return "--allow-addresses has no effect, since no list is fetched. For the pictures write: worker run "
+                + "--allow-addresses \(allowAddresses.joined(separator: ","))"
+        }
+        return maxList == nil ? nil : "--max-list has no effect, since no list is fetched."
+    }
+}

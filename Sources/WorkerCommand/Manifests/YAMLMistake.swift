@@ -15,7 +15,7 @@ enum YAMLMistake {
         }
     }
 
-    /// Sentences for those of the reader that say nothing about what to do.
+    /// Our sentences in place of those of the YAML reader that don't say what to do.
     private static let own = [
         "but found another document": "a second document begins here; leave out the line ---",
         "mapping values are not allowed in this context":

@@ -5,8 +5,9 @@ import Jobs
 import Logging
 import PrefetchWorker
 
-/// A command that runs a worker. Each states the groups of options itself, in the order of its help: groups within a group
-/// would be read anew for every check that the argument parser makes of its definitions in a debug program, a second a start.
+/// A command that runs a worker. Each command declares the groups of options itself, in the order of its help. A group
+/// that contained them would cost a second at each start of a debug build: the argument parser checks its definitions
+/// there, and would read the nested groups anew for every check.
 protocol WorkerOptions: ParsableArguments {
     var common: CommonOptions { get }
     var options: RunOptions { get }

@@ -95,6 +95,7 @@ struct CommandLineAdvice {
 
     private func leafMistake(_ words: [String]) -> String? {
         var positionals = 0
+        var given: Set<String> = []
         let takesAny = command.positionals.contains(where: \.isRepeating)
         var index = 0
         while index < words.count {
@@ -109,18 +110,26 @@ struct CommandLineAdvice {
             let flag = String(word.prefix { $0 != "=" })
             if Self.isOfParser(flag) { return nil }
             guard let option = command.option(flag) else { return unknownOption(flag) }
+            given.formUnion(option.spellings)
             if option.kind == .option, !word.contains("=") {
                 index += 1
                 if index == words.count { return "The option \(flag) needs a value: \(flag) \(Self.name(option))" }
             }
         }
-        return missing(after: positionals)
+        return missing(after: positionals, given)
     }
 
-    private func missing(after count: Int) -> String? {
-        guard let needed = command.positionals.dropFirst(count).first(where: { !$0.isOptional }) else { return nil }
+    /// - Parameters:
+    ///   - count: of the arguments that are there.
+    ///   - given: the spellings of the options that are there.
+    private func missing(after count: Int, _ given: Set<String>) -> String? {
+        let options = command.options.filter { !$0.isOptional && given.isDisjoint(with: $0.spellings) }
+        guard let needed = command.positionals.dropFirst(count).first(where: { !$0.isOptional }) ?? options.first else {
+            return nil
+        }
         let meaning = needed.abstract.map { ": \($0)" } ?? "."
-        return "'\(path)' needs \(Self.name(needed))\(meaning) See: \(path) --help"
+        let flag = needed.spellings.first.map { "\($0) " } ?? ""
+        return "'\(path)' needs \(flag)\(Self.name(needed))\(meaning) See: \(path) --help"
     }
 
     private static func name(_ argument: CommandCatalogue.Argument) -> String { "<\(argument.valueName ?? "value")>" }
@@ -147,8 +156,11 @@ struct CommandLineAdvice {
             return long.isEmpty
                 ? "\(unknown) See: \(path) --help" : "\(unknown) Did you mean \(Self.list(Array(long)))?"
         }
-        if let near = NearestWord.find(flag, among: command.flags) { return "\(unknown) Did you mean '\(near)'?" }
         let name = String(flag.trimmingPrefix("--"))
+        if command.positionals.contains(where: { $0.valueName == name || $0.valueName == name + "s" }) {
+            return "\(unknown) Write its value alone: \(path) \(name.uppercased())"
+        }
+        if let near = NearestWord.find(flag, among: command.flags) { return "\(unknown) Did you mean '\(near)'?" }
         if command.option("--option") != nil {
             let options = JobOptions.names.map(\.name)
             if let near = options.first(where: { $0 == name }) ?? options.first(where: { $0.hasPrefix(name) })

@@ -2,6 +2,16 @@ import SystemPackage
 
 /// Files that people name on the command line; `-` is standard input.
 enum InputFile {
+    /// - Parameter what: the file's role for error messages, such as `list of URLs`.
+    static func open(_ path: String, as what: String) throws -> FileDescriptor {
+        if path == "-" { return .standardInput }
+        do {
+            return try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+        } catch {
+            throw SettingsError("The \(what) \(path) can't be read: \(error).")
+        }
+    }
+
     /// - Parameter what: the file's role for error messages, such as `manifest`.
     static func read(_ path: String, as what: String) throws -> [UInt8] {
         do {

@@ -19,7 +19,7 @@ enum LookedUpURL {
     /// - Throws: `usage` for a word that no job can have as a URL.
     static func check(_ urls: [String]) throws {
         for url in urls where !url.contains(":") {
-            guard case .bad(let message) = ListIntake.verdict(argument: url) else { continue }
+            guard case .bad(let message) = URLArgument.verdict(url) else { continue }
             throw SettingsError(message)
         }
     }

@@ -99,7 +99,7 @@ struct JobRates {
             return Rate()
         }
         let time = last.time - first.time
-        // A retry takes items back.
+        // A retry reopens ended items, so the counts may fall.
         return Rate(
             items: max(0, Double(last.ended - first.ended)) / time,
             bytes: max(0, Double(last.bytes) - Double(first.bytes)) / time)

@@ -110,7 +110,7 @@ final class GIFFrameSink: FrameSink {
     /// little, and pixels that are not drawn cost nothing. It is three to seven of 255 steps, and grows with the
     /// palette's own loss. Found on pans, films with and without noise, and drawings, as the smallest tolerance with
     /// files no larger than gifsicle's. With few colours the drawn pixels themselves are further off, and would be
-    /// drawn again and again; with fewer than sixteen colours half of the loss is added for the look.
+    /// drawn again and again. With fewer than sixteen colours twice the loss is added, since that looks better.
     private var tolerance: Int {
         let usual = min(max(100, 12 * loss - 420), max(500, 4 * loss))
         return Int(maxColours < 16 ? usual + 2 * loss : usual)

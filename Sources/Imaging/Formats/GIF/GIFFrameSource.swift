@@ -20,7 +20,7 @@ final class GIFFrameSource: FrameSource {
     /// The picture before a frame that will be disposed to it; allocated when a frame needs it.
     private var saved: PixelBuffer?
     private var disposal = Disposal.keep
-    /// Whether to end with the decodable part of the frame that cannot be decoded.
+    /// Whether the decodable part of a damaged frame is delivered as the last frame, instead of an error.
     private let isLenient: Bool
     private var hasEnded = false
     private var rows = 0

@@ -6,7 +6,8 @@ struct GIFIndexing {
     let palette: GIFPalette
     /// Whether the palette has the file's own colours.
     let isCommon: Bool
-    /// The loss of the frame with 256 colours of its own, as ``NearestColours`` measures it; 0 if it needs no more.
+    /// The loss of the frame with a palette of its own, as ``NearestColours`` measures it; 0 if that palette has all
+    /// colours of the frame.
     let loss: Double
     private let delta: FrameDelta
     private let isExact: Bool

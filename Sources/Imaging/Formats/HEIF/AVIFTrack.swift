@@ -54,7 +54,7 @@ struct AVIFTrack {
         guard isLong else {
             return reader.big(4, at: header.lowerBound + 20).flatMap { $0 == Int(UInt32.max) ? nil : $0 }
         }
-        // All bits set means no end, and that many does not fit an Int.
+        // All bits set means no end. That number does not fit an Int, so the result is nil.
         return reader.big(8, at: header.lowerBound + 28)
     }
 

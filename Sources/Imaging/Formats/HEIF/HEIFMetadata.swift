@@ -11,7 +11,7 @@ extension HEIFItems {
         return copy
     }
 
-    /// Whether a movie or one of its tracks has items or notes of its own.
+    /// Whether a movie or one of its tracks has metadata of its own: a `meta` or `udta` box.
     private static func haveTracksExtras(_ reader: ByteReader) -> Bool {
         guard let movie = Boxes.box("moov", in: 0..<reader.count, reader) else { return false }
         var found = false

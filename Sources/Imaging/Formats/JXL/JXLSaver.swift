@@ -10,7 +10,8 @@ struct JXLSaver: FormatSaver {
         Self.bytesPerPixel(isLossless: encoding.isLossless, effort: effort, hasAlpha: hasAlpha)
     }
 
-    /// From effort 7 on, and without loss from 5, libjxl looks for what repeats: most of all in drawings and plain areas.
+    /// libjxl searches for repeated patterns from effort 7 on (lossless: from 5 on), most of all in drawings and plain
+    /// areas.
     static func bytesPerPixel(isLossless: Bool, effort: Int, hasAlpha: Bool) -> Int {
         if isLossless { return effort <= 4 ? 113 : hasAlpha ? 280 : 250 }
         return switch effort {

@@ -18,7 +18,7 @@ final class PNGFrameSource: FrameSource {
     /// The picture before a frame that will be disposed to it; allocated when a frame needs it.
     private var saved: PixelBuffer?
     private var last: AnimatedPNG.Frame?
-    /// Whether to end with the decodable part of the frame that cannot be decoded.
+    /// Whether the decodable part of a damaged frame is delivered as the last frame, instead of an error.
     private let isLenient: Bool
     private var hasEnded = false
 

@@ -53,8 +53,8 @@ struct WebPFormat: FormatDefinition {
 
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(hidingMetadataOfWebP: file) }
 
-    /// The rows that can be decoded; the rest is transparent. Reads the original file: its incremental decoder waits
-    /// for the announced bytes, and shows the rows that it has.
+    /// The rows that can be decoded; the rest is transparent. Reads the original file: libwebp's incremental decoder
+    /// waits for the announced bytes, and shows the rows that it has.
     func beginning(_ original: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) -> Picture? {
         guard let decoded = IncrementalWebP(original, width: size.width) else { return nil }
         let missing = [UInt8](repeating: 0, count: max(0, size.pixels * 4 - decoded.pixels.count))
@@ -143,7 +143,7 @@ extension PatchedBytes {
         endWebP(at: end)
     }
 
-    /// A WebP that is cut after its picture, without the chunk in which it is: every pixel is there, and metadata are no
+    /// A WebP that is cut after its picture, without the incomplete chunk: every pixel is there, and metadata are no
     /// reason to refuse them. Nil if the file is whole, or cut before the end of its picture.
     convenience init?(cuttingMetadataOffWebP file: UnsafeRawBufferPointer) {
         guard let cut = Self.cutChunk(of: ByteReader(file)), cut.isAfterPicture else { return nil }
@@ -155,8 +155,8 @@ extension PatchedBytes {
         memory.storeBytes(of: UInt32(truncatingIfNeeded: end - 8).littleEndian, toByteOffset: 4, as: UInt32.self)
     }
 
-    /// Where the chunk begins that a cut file does not hold whole; nil if the file is whole. Only a still's pixels are
-    /// known to have ended before it: an animation may have further frames unless what is cut are its metadata.
+    /// Where the incomplete chunk of a cut file begins; nil if the file is whole. A still's pixels are complete if they
+    /// come before it. An animation's are known to be complete only if the incomplete chunk has metadata.
     private static func cutChunk(of reader: ByteReader) -> (offset: Int, isAfterPicture: Bool)? {
         guard ImageFormat.webp.header.endsEarly(reader), reader.contains(0, length: 20) else { return nil }
         var offset = 12

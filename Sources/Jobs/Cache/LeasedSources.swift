@@ -1,0 +1,41 @@
+internal import Core
+internal import GRDB
+
+/// The sources that active items may use, which are not evicted, nor are variants of them.
+struct LeasedSources {
+    private let hashes: Set<String>
+
+    init(in db: Database) throws {
+        let items = try db.rows(
+            """
+            SELECT \(ItemSchema.askedURL("items")), CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
+            FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
+            """)
+        var rules: [String: CacheKeyRule] = [:]
+        hashes = try items.reduce(into: []) { hashes, item in
+            let url: String = item[0]
+            var keys = [URLText.cacheKey(url)]
+            // Best effort: an active item whose source is evicted meanwhile fetches it again.
+            if let options = item[1] as String?,
+                let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
+            {
+                rules[options] = rule
+                // Best effort: a pattern that takes too long makes no key.
+                if let key = try? rule.key(of: url) { keys.append(key) }
+            }
+            for key in keys {
+                if let hash = try db.text("SELECT hash FROM sources WHERE key = ?", [key]) { hashes.insert(hash) }
+            }
+        }
+    }
+
+    /// Whether a blob has to stay: it is one of them, a variant of one, or pinned.
+    func hold(_ hash: String, in db: Database) throws -> Bool {
+        if hashes.contains(hash) { return true }
+        if !hashes.isEmpty {
+            let sources = try db.texts("SELECT source FROM variants WHERE blob = ?", [hash])
+            if sources.contains(where: hashes.contains) { return true }
+        }
+        return try db.flag("SELECT \(CacheIndex.isPinned) FROM blobs WHERE hash = ?", [hash]) ?? true
+    }
+}
