@@ -4,7 +4,7 @@ import PrefetchWorker
 
 enum UpkeepSettings {
     static let minFree = Setting.bytes(
-        "min-free", nil, "Disk space to keep free.", standardText: "1GiB, or a twentieth of a smaller disk")
+        "min-free", nil, "Disk space to keep free.", standardText: "1GiB, or a twentieth of a disk smaller than 20GiB")
     static let grace = Setting.time("grace", "30s", "Time that running work gets to end after a signal to stop.")
     static let collectEvery = Setting.time(
         "collect-every", "60s",
