@@ -9,7 +9,7 @@ extension ContentCache {
     public func age(of hash: BlobHash, now: Int64) -> Int64? {
         var info = stat()
         guard lstat(name(of: hash), &info) == 0 else { return nil }
-        return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
+        return now - info.changedAt
     }
 
     /// The size of the file under a blob's name; nil if there is none.

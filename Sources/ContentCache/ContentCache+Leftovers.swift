@@ -13,21 +13,12 @@ extension ContentCache {
         try forEachEntry(of: directory) { (path, info) throws(CacheError) in
             let name = path.dropFirst(directory.string.count).drop { $0 == "/" }
             guard name.hasPrefix(Self.draftPrefix), info.st_mode & S_IFMT == S_IFREG else { return }
-            let changed = Self.changed(info)
-            guard changed < time || (changed < deadBefore && !Self.isMakerAlive(ofDraft: name)) else { return }
+            let changed = info.changedAt
+            guard changed < time || (changed < deadBefore && !Draft.isMakerAlive(ofDraft: name)) else { return }
             guard Glibc.unlink(path) == 0 || errno == ENOENT else {
                 throw CacheError(Errno(rawValue: errno), "\(path) can't be deleted")
             }
         }
-    }
-
-    private static func isMakerAlive(ofDraft name: some StringProtocol) -> Bool {
-        let process = name.dropFirst(draftPrefix.count).prefix { $0 != "." }
-        return pid_t(process).map { kill($0, 0) == 0 || errno == EPERM } ?? true
-    }
-
-    static func changed(_ info: stat) -> Int64 {
-        Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000
     }
 
     func forEachEntry(of folder: FilePath, _ visit: (String, stat) throws(CacheError) -> Void) throws(CacheError) {
@@ -41,5 +32,13 @@ extension ContentCache {
             guard lstat(path, &info) == 0 else { continue }
             try visit(path, info)
         }
+    }
+}
+
+/// Files in which a marker is written before it gets its name; their names contain the process.
+private enum Draft {
+    static func isMakerAlive(ofDraft name: some StringProtocol) -> Bool {
+        let process = name.dropFirst(ContentCache.draftPrefix.count).prefix { $0 != "." }
+        return pid_t(process).map { kill($0, 0) == 0 || errno == EPERM } ?? true
     }
 }

@@ -1,23 +1,24 @@
 internal import Glibc
 internal import SystemPackage
 
+/// A file or folder in the quarantine.
+public struct QuarantinedFile: Sendable, Hashable {
+    public let name: String
+    /// For a folder, the bytes of all files in it.
+    public let bytes: Int64
+    /// When it was moved to quarantine, in UTC milliseconds of the machine's clock; only used to sort.
+    public let since: Int64
+}
+
 /// Keeps damaged bytes, and other files found under a blob's name, for a person to inspect.
 extension ContentCache {
-    public struct Quarantined: Sendable, Hashable {
-        public let name: String
-        /// For a folder, the bytes of all files in it.
-        public let bytes: Int64
-        /// When it was moved to quarantine, in UTC milliseconds of the machine's clock; only used to sort.
-        public let since: Int64
-    }
-
     /// All entries of the quarantine, oldest first.
-    public func inQuarantine() throws(CacheError) -> [Quarantined] {
-        var found: [Quarantined] = []
+    public func inQuarantine() throws(CacheError) -> [QuarantinedFile] {
+        var found: [QuarantinedFile] = []
         try forEachEntry(of: quarantine) { (path, info) throws(CacheError) in
             let name = String(path.dropFirst(quarantine.string.count).drop { $0 == "/" })
             // Renaming the file was the last change of its status.
-            found.append(Quarantined(name: name, bytes: Self.bytes(of: path, info), since: Self.changed(info)))
+            found.append(QuarantinedFile(name: name, bytes: FolderTree.bytes(of: path, info), since: info.changedAt))
         }
         return found.sorted { ($0.since, $0.name) < ($1.since, $1.name) }
     }
@@ -42,12 +43,12 @@ extension ContentCache {
     ///
     /// - Returns: the number of removed entries, their bytes, and the error of an entry that could not be removed.
     public func remove(
-        fromQuarantine things: [Quarantined],
+        fromQuarantine things: [QuarantinedFile],
     ) -> (files: Int, bytes: Int64, trouble: String?) {
         var gone: (files: Int, bytes: Int64, trouble: String?) = (0, 0, nil)
         for thing in things where !thing.name.contains("/") {
             let path = quarantine.appending(thing.name).string
-            if let reason = Self.removeTree(path) {
+            if let reason = FolderTree.remove(path) {
                 gone.trouble = "\(path) can't be deleted: \(reason)."
             } else {
                 gone.files += 1
@@ -55,40 +56,5 @@ extension ContentCache {
             }
         }
         return gone
-    }
-
-    /// - Returns: the error. A missing file is no error.
-    private static func removeTree(_ path: String) -> Errno? {
-        guard Glibc.unlink(path) != 0, errno != ENOENT else { return nil }
-        let reason = Errno(rawValue: errno)
-        var info = stat()
-        guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else { return reason }
-        for name in names(in: path) {
-            if let reason = removeTree(path + "/" + name) { return reason }
-        }
-        return rmdir(path) == 0 || errno == ENOENT ? nil : Errno(rawValue: errno)
-    }
-
-    private static func bytes(of path: String, _ info: stat) -> Int64 {
-        guard info.st_mode & S_IFMT == S_IFDIR else { return Int64(info.st_size) }
-        return names(in: path).reduce(0) { sum, name in
-            var info = stat()
-            return lstat(path + "/" + name, &info) == 0 ? sum + bytes(of: path + "/" + name, info) : sum
-        }
-    }
-
-    /// A folder's entries; empty if it cannot be read, which the removal then reports. The folder is closed before its
-    /// subfolders are opened: a tree may have more levels than a process may have open files.
-    private static func names(in path: String) -> [String] {
-        guard let entries = opendir(path) else { return [] }
-        defer { closedir(entries) }
-        var names: [String] = []
-        while let entry = readdir(entries) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
-        }
-        return names
     }
 }

@@ -57,7 +57,7 @@ struct DashboardData: Sendable {
             now: now, suspendedSince: try await store.reports.suspendedSince(),
             jobs: try await store.reports.progress(latest: 20), waits: try await store.hosts.waits(limit: 20),
             queued: backlog.queued, active: backlog.active, delayed: backlog.delayed,
-            workers: try await store.queue.workers(),
+            workers: try await store.workers.live(),
             blacklisted: gauges.blacklisted, blockedHosts: gauges.blockedHosts, cacheFiles: totals.blobs,
             cacheBytes: totals.bytes, hits: totals.hits, misses: totals.misses, diskFree: diskFree,
             endedPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .ended) }) / seconds,

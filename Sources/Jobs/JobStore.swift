@@ -7,6 +7,7 @@ internal import Glibc
 public final class JobStore: Sendable {
     public let database: DatabaseGate
     public let queue: JobQueue
+    public let workers: WorkerBook
     public let control: JobControl
     public let reports: JobReports
     public let events: JobEvents
@@ -24,6 +25,7 @@ public final class JobStore: Sendable {
     public init(_ database: DatabaseGate) {
         self.database = database
         queue = JobQueue(gate: database)
+        workers = WorkerBook(gate: database)
         control = JobControl(gate: database)
         reports = JobReports(gate: database)
         events = JobEvents(gate: database)

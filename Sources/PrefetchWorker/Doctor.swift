@@ -108,7 +108,7 @@ public struct Doctor: Sendable {
             let hasLock = access(database + ".lock", F_OK) == 0
             let store = try hasLock ? JobStore.reading(path: database) : JobStore(readOnly: database)
             let (version, complaints) = try await store.maintenance.integrity()
-            let workers = try await store.queue.workers()
+            let workers = try await store.workers.live()
             let failedSyncs = try await store.cache.totals().failedSyncs
             try await store.close()
             guard complaints.isEmpty else {
@@ -235,4 +235,15 @@ public struct Doctor: Sendable {
         1,
         0, 0, 2, 2, 0x44, 1, 0, 0x3B,
     ]
+}
+
+/// The libraries that this program is linked with. Those for images are linked with the helper; `worker doctor` asks it.
+public enum LinkedLibraries {
+    /// `libcurl/7.88.1` and `SQLite 3.40.1`.
+    public static var versions: [String] {
+        [
+            Downloader.libraryVersion.split(separator: " ").first.map(String.init) ?? "libcurl",
+            "SQLite \(DatabaseGate.libraryVersion)",
+        ]
+    }
 }

@@ -98,7 +98,7 @@ struct Engine: Sendable {
     /// Reserves space in the cache under this worker's number from now on.
     func reserveRoom(for worker: Int64) throws(JobsError) {
         budget.use(by: worker)
-        helpers.lines.mark.hold(try store.queue.helperMark(of: worker))
+        helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
     }
 
     private static func downloader(

@@ -43,7 +43,7 @@ public struct Worker: Sendable {
             // Before any item is claimed.
             if configuration.helpers.requiresSandbox { try await engine.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
-                try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid())
+                try await store.workers.register(host: HostNames.ofThisMachine, pid: getpid())
             }
             try engine.reserveRoom(for: worker)
             try await store.control.mendRows()
@@ -53,7 +53,7 @@ public struct Worker: Sendable {
         hasBegun.store(true, ordering: .relaxed)
         let result = await work(engine, as: worker, stop: stop)
         do {
-            try await JobStore.retrying { () throws(JobsError) in try await store.queue.unregister(worker: worker) }
+            try await JobStore.retrying { () throws(JobsError) in try await store.workers.unregister(worker: worker) }
             let (jobs, backlog) = try await JobStore.retrying { () throws(JobsError) in
                 (try await store.reports.summary(jobs: statistics.jobs), try await store.reports.backlog())
             }

@@ -26,7 +26,7 @@ struct ClockTests {
     @Test(arguments: [years, -years])
     func `Leases, delays and blacklist entries keep their length when the clock jumps`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let urls = (0..<3).map { "https://clock.example/\($0).png" }
             _ = try await store.queue.enqueue(NewJob(urls: urls))
             let items = try await store.queue.claim(limit: 3, worker: worker).items
@@ -36,7 +36,7 @@ struct ClockTests {
                 (items[0], .failed(gone)), (items[1], .retry(at: wall.now + 30_000, busy, blockingHost: false)),
             ])
             wall.advance(jump)
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 0)
             #expect(try await store.queue.lost(of: [items[2]]) == [])
             #expect(try await other.queue.promoteDue() == 0)
             #expect(try await store.blacklist.entries().map(\.url) == [urls[0]])
@@ -46,14 +46,14 @@ struct ClockTests {
             #expect(try await other.reports.history(ofURL: urls[1]).first?.runAt == wall.now + 30_000)
             // The jump is written down, and still nothing lapses.
             try await store.database.keepCacheClock()
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 0)
             #expect(try await other.queue.promoteDue() == 0)
             // Time that passes counts.
             for clock in [wall, uptime] { clock.advance(31_000) }
             #expect(try await other.queue.promoteDue() == 1)
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 0)
             for clock in [wall, uptime] { clock.advance(31_000) }
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 1)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 1)
             for clock in [wall, uptime] { clock.advance(86_400_000) }
             #expect(try await store.blacklist.entries().isEmpty)
         }
@@ -62,7 +62,7 @@ struct ClockTests {
     @Test(arguments: [years, -years])
     func `A host stays blocked for the requested time when the clock jumps`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
             let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
             let busy = Failure(.http(503), "It is busy.")
@@ -72,7 +72,7 @@ struct ClockTests {
             let expected = ["clock.example": wall.now + 3_600_000]
             #expect(try await other.hosts.blocked() == expected)
             try await store.database.keepCacheClock()
-            try await store.queue.heartbeat(worker: worker)
+            try await store.workers.heartbeat(worker: worker)
             #expect(try await other.hosts.blocked() == expected)
             #expect(try await other.hosts.statuses().map(\.notBefore) == [wall.now + 3_600_000])
             for clock in [wall, uptime] { clock.advance(3_600_001) }
@@ -83,14 +83,14 @@ struct ClockTests {
 
     @Test func `An item that is claimed after a jump of the clock keeps its lease`() async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
             wall.advance(Self.years)
             let items = try await store.queue.claim(limit: 1, worker: worker).items
             wall.advance(-Self.years)
-            try await store.queue.heartbeat(worker: worker)
+            try await store.workers.heartbeat(worker: worker)
             for clock in [wall, uptime] { clock.advance(59_000) }
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 0)
             #expect(try await store.queue.lost(of: items) == [])
         }
     }

@@ -229,7 +229,7 @@ struct EvictionTests {
             let dead = try await queue.store.eviction.deadReservations(myself: queue.worker)
             #expect(dead == [77])
             // Its helpers may still have files open that have no name.
-            let mark = try queue.store.queue.helperMark(of: 77)
+            let mark = try queue.store.workers.helperMark(of: 77)
             #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [])
             try mark.close()
             #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [77])

@@ -48,7 +48,7 @@ struct FairSharesTests {
             #expect(
                 try await first.hosts.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts
                     == nil)
-            let other = try await second.queue.register(host: "h", pid: 1)
+            let other = try await second.workers.register(host: "h", pid: 1)
             func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws
                 -> Int?
             {
@@ -69,7 +69,7 @@ struct FairSharesTests {
             #expect(try await ask(first, queue.worker, 0, 0, 0) == 0)
             #expect(try await ask(second, other, 2, 9, 2) == 4)
             // A worker that has ended holds no slots, and no other waits for it.
-            try await second.queue.unregister(worker: other)
+            try await second.workers.unregister(worker: other)
             try await second.close()
             #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)
         }
@@ -81,7 +81,7 @@ struct FairSharesTests {
     {
         try await withQueue { queue in
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
-            let other = try await second.queue.register(host: "h", pid: 1)
+            let other = try await second.workers.register(host: "h", pid: 1)
             func isAlone(_ store: JobStore, _ worker: Int64) async throws -> Bool {
                 try await store.hosts.takeShares(demand(1, 9, share: 1), worker: worker, wasIdle: false).hosts == nil
             }
@@ -98,7 +98,7 @@ struct FairSharesTests {
             }
             queue.clock.advance(12_000)
             #expect(try await isAlone(second, other))
-            try await second.queue.unregister(worker: other)
+            try await second.workers.unregister(worker: other)
             try await second.close()
         }
     }

@@ -13,8 +13,8 @@ struct FencingTests {
         try await withQueue { queue in
             let job = try await queue.job()
             let old = try #require(try await queue.claim().first)
-            try await queue.store.queue.unregister(worker: queue.worker)
-            let worker = try await queue.store.queue.register(host: "test", pid: 2)
+            try await queue.store.workers.unregister(worker: queue.worker)
+            let worker = try await queue.store.workers.register(host: "test", pid: 2)
             let new = try #require(try await queue.store.queue.claim(limit: 1, worker: worker).items.first)
             #expect(new.id == old.id)
             let before = try await queue.progress(job)

@@ -80,11 +80,11 @@ struct ForgedRowTests {
             // As a worker starts.
             let path = queue.store.path
             let other = try JobStore(path: path)
-            try await other.queue.unregister(worker: other.queue.register(host: "test", pid: 1))
+            try await other.workers.unregister(worker: other.workers.register(host: "test", pid: 1))
             try await other.close()
             try await queue.store.control.mendRows()
             _ = try await queue.store.reports.backlog()
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             _ = try await queue.store.control.mendCounters()
             _ = try await queue.store.queue.promoteDue()
             try await GuardedQueueTests.drain(queue)

@@ -179,7 +179,7 @@ struct GuardedQueueTests {
     /// Works as a worker does, housekeeping included.
     static func drain(_ queue: Queue) async throws {
         for _ in 0..<20 {
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             try await queue.store.control.sweepCancelled()
             let items = try await queue.claim()
             if items.isEmpty { break }
@@ -260,7 +260,7 @@ struct GuardedQueueTests {
             let job = try await queue.job(5)
             let items = try await queue.claim()
             try queue.shell.expect("DELETE FROM leases;")
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 5)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 5)
             // The worker that held them can't end them any more.
             let ending = items[0].completion(clock: queue.clock)
             #expect(try await queue.store.queue.finish([(items[0], ending)]) == [items[0].id])

@@ -95,7 +95,7 @@ struct HostTests {
             #expect((status.running, status.waiting, status.rate, status.reason) == (3, 4, 1.5, "circuit-open"))
             #expect(status.notBefore == queue.clock.now + 30_000)
             #expect(status.width == 0.5)
-            try await queue.store.queue.unregister(worker: queue.worker)
+            try await queue.store.workers.unregister(worker: queue.worker)
             #expect(try await other.hosts.statuses().first?.running == 0)
             try await other.close()
         }
@@ -139,7 +139,7 @@ struct HostTests {
         try await withQueue { queue in
             _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1#x"]))
             let mine = try await queue.claim()
-            let other = try await queue.store.queue.register(host: "test", pid: 2)
+            let other = try await queue.store.workers.register(host: "test", pid: 2)
             _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1", "https://a.example/2"]))
             let theirs = try await queue.store.queue.claim(limit: 9, worker: other).items
             #expect(theirs.map(\.url) == ["https://a.example/2"])

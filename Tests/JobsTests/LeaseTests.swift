@@ -14,20 +14,20 @@ struct LeaseTests {
             let job = try await queue.job(3)
             do {
                 let dying = try other(queue)
-                let worker = try await dying.queue.register(host: "test", pid: 2)
+                let worker = try await dying.workers.register(host: "test", pid: 2)
                 #expect(try await dying.queue.claim(limit: 2, worker: worker).items.count == 2)
             }
             #expect(try await queue.progress(job).active == 2)
             // A store is gone when the last of its calls has let go of it, which may be a moment after its answer.
             var count = 0
             for _ in 0..<2_000 where count == 0 {
-                count = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+                count = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
                 if count == 0 { try await Task.sleep(for: .milliseconds(10)) }
             }
             #expect(count == 2)
             #expect(try await queue.progress(job).queued == 3)
             #expect(try await queue.claim().map(\.attempts) == [0, 0, 0])
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
         }
     }
 
@@ -35,11 +35,11 @@ struct LeaseTests {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let living = try other(queue)
-            let worker = try await living.queue.register(host: "test", pid: 2)
+            let worker = try await living.workers.register(host: "test", pid: 2)
             let items = try await living.queue.claim(limit: 2, worker: worker).items
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
             #expect(try await living.queue.lost(of: items) == [])
-            #expect(try await queue.store.queue.workers().map(\.pid) == [2])
+            #expect(try await queue.store.workers.live().map(\.pid) == [2])
             try await living.close()
         }
     }
@@ -48,12 +48,12 @@ struct LeaseTests {
         try await withQueue { queue in
             _ = try await queue.job(1)
             let hanging = try other(queue)
-            let worker = try await hanging.queue.register(host: "test", pid: 2)
+            let worker = try await hanging.workers.register(host: "test", pid: 2)
             let items = try await hanging.queue.claim(limit: 1, worker: worker).items
             queue.clock.advance(59_000)
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
             queue.clock.advance(2_000)
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 1)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 1)
             #expect(try await hanging.queue.lost(of: items) == [items[0].id])
             try await hanging.close()
         }
@@ -63,15 +63,15 @@ struct LeaseTests {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let beating = try other(queue)
-            let worker = try await beating.queue.register(host: "test", pid: 2)
+            let worker = try await beating.workers.register(host: "test", pid: 2)
             _ = try await beating.queue.claim(limit: 1, worker: worker)
             let ended = try #require(try await beating.queue.claim(limit: 1, worker: worker).items.first)
             try await beating.queue.finish([(ended, .failed(.denied))])
             queue.clock.advance(50_000)
-            try await beating.queue.heartbeat(worker: worker)
+            try await beating.workers.heartbeat(worker: worker)
             #expect(try queue.shell.expect("SELECT count(*) FROM leases;") == ["1"])
             queue.clock.advance(50_000)
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
             try await beating.close()
         }
     }
@@ -81,7 +81,7 @@ struct LeaseTests {
             _ = try await queue.job()
             let items = try await queue.claim()
             queue.clock.advance(120_000)
-            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
             #expect(try await queue.store.queue.lost(of: items) == [])
         }
     }
@@ -90,7 +90,7 @@ struct LeaseTests {
         try await withQueue { queue in
             let job = try await queue.job(2)
             _ = try await queue.claim(1)
-            try await queue.store.queue.unregister(worker: queue.worker)
+            try await queue.store.workers.unregister(worker: queue.worker)
             #expect(try await queue.progress(job).queued == 2)
             #expect(try queue.shell.expect("SELECT count(*) FROM leases; SELECT count(*) FROM workers;") == ["0", "0"])
         }

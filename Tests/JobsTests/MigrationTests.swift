@@ -51,12 +51,12 @@ struct MigrationTests {
             #expect(try await store.cache.entry(ofURL: "https://a.example/1.jpg", variant: "thumb")?.blob == "bb")
             #expect(try await store.reports.backlog().queued == 1)
             // And can be worked with.
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 9, worker: worker).items
             #expect(items.map(\.url) == ["https://a.example/2.jpg"])
             _ = try await store.queue.finish([(item: items[0], ending: .failed(Failure(.notAnImage, "no image")))]
             )
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
             #expect(try await store.maintenance.inconsistencies() == [])
             try await store.close()
             let new = folder.appending("new.db").string

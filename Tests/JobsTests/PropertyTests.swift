@@ -101,7 +101,7 @@ private struct RandomWalk {
 
     private mutating func takeBack() async throws {
         if Bool.random(using: &random) { queue.clock.advance(61_000) }
-        _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+        _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
     }
 
     /// Every accepted item is somewhere, and a job says that it has ended exactly when it has.
@@ -123,7 +123,7 @@ struct PropertyTests {
         try await withQueue { queue in
             let others = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
             var walk = RandomWalk(
-                queue: queue, others: others, other: try await others.queue.register(host: "test", pid: 2),
+                queue: queue, others: others, other: try await others.workers.register(host: "test", pid: 2),
                 random: SeededGenerator(seed: seed))
             for step in 0..<300 {
                 try await walk.step()

@@ -98,7 +98,7 @@ struct QueryPlanTests {
             _ = try await queue.job()
             _ = try await queue.claim()
             let ran = try await statements(of: queue.store) {
-                try await queue.store.queue.unregister(worker: queue.worker)
+                try await queue.store.workers.unregister(worker: queue.worker)
             }
             let plan = try await planOfQueuing(ran, in: queue.store)
             #expect(plan.contains { $0.contains("INDEX items_leased (lease=?)") })

@@ -92,7 +92,7 @@ struct RefusedChangeTests {
                     #expect(try await queue.store.queue.promoteDue() == 3)
                     items = try await queue.claim()
                 } else if place == "dead" {
-                    try await queue.store.queue.unregister(worker: queue.worker)
+                    try await queue.store.workers.unregister(worker: queue.worker)
                     #expect(try await queue.progress(job).failed == 1)
                     items = try await queue.claim()
                 }

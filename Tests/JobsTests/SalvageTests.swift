@@ -53,7 +53,7 @@ struct SalvageTests {
             let store = try JobStore(path: path)
             try await store.hosts.setLimits(LimitsRecord(host: "a.example", perHost: 3, rate: 2.5))
             try await store.hosts.setLimits(LimitsRecord(host: "*", concurrency: 9))
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 9, worker: worker).items
             for item in items {
                 var record = TryRecord(at: Self.now)
@@ -67,7 +67,7 @@ struct SalvageTests {
                 try LostFiles.note([lost], now: Moment(wall: Self.now, jumps: 0).steady, in: $0)
             }
             try await store.cache.pin([items[0].url])
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
             let limits = try await store.hosts.limits()
             var totals = try await store.cache.totals()
             #expect(totals.misses == 2 && limits.count == 2)
@@ -96,11 +96,11 @@ struct SalvageTests {
             let path = try await make(folder, jobs: 0)
             let store = try JobStore(path: path)
             _ = try await store.queue.enqueue(NewJob(urls: (0..<3).map { "https://a.example/\($0).jpg" }))
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 3, worker: worker).items
             let clock = TestClock()
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
                 try db.execute(sql: "UPDATE renditions SET blob = \(value) WHERE item = \(items[1].id)")
             }
@@ -128,11 +128,11 @@ struct SalvageTests {
             try await store.database.write { db in
                 try db.execute(sql: "UPDATE items SET variants = 'hero=640x,webp' WHERE url LIKE '%/1.jpg'")
             }
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 3, worker: worker).items
             let clock = TestClock()
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
                 try db.execute(sql: "UPDATE renditions SET name = 'hero' WHERE item = \(items[1].id)")
                 // A lost row, without which nothing is compared.
@@ -159,11 +159,11 @@ struct SalvageTests {
             let store = try JobStore(path: path)
             let urls = (0..<400).map { "https://a.example/\($0).jpg" }
             _ = try await store.queue.enqueue(NewJob(urls: urls))
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 400, worker: worker).items
             let clock = TestClock()
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
                 try db.execute(
                     sql: """

@@ -8,7 +8,7 @@ struct SharingTests {
         -> [Int64]
     {
         let store = try JobStore(path: path)
-        let worker = try await store.queue.register(host: "test", pid: 1)
+        let worker = try await store.workers.register(host: "test", pid: 1)
         let clock = TestClock()
         var ended: [Int64] = []
         while true {
@@ -19,7 +19,7 @@ struct SharingTests {
             if items.isEmpty, try await isOver() { break }
             try await store.maintenance.checkpoint(threshold: 1 << 16)
         }
-        try await store.queue.unregister(worker: worker)
+        try await store.workers.unregister(worker: worker)
         try await store.close()
         return ended
     }
@@ -29,7 +29,7 @@ struct SharingTests {
         _ options: String?, _ count: Int
     ) async throws {
         try await withQueue { queue in
-            let other = try await queue.store.queue.register(host: "test", pid: 2)
+            let other = try await queue.store.workers.register(host: "test", pid: 2)
             for signature in 1...2 {
                 let urls = ["https://a.example/a.jpg?v=1&sig=\(signature)"]
                 _ = try await queue.store.queue.enqueue(NewJob(urls: urls, options: options))

@@ -27,7 +27,7 @@ struct SteadyTimeTests {
                 path: path.string, now: { DatabaseGate.wallClock() + offset.milliseconds },
                 uptime: { uptime.milliseconds })
             try await store.database.keepCacheClock()
-            let worker = try await store.queue.register(host: "test", pid: 1)
+            let worker = try await store.workers.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
             let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
             _ = try await store.queue.finish([(item, .failed(Failure(.http(404), "It is gone.")))])
@@ -78,7 +78,7 @@ struct SteadyTimeTests {
                 try await store.maintenance.prune(endedBefore: store.database.cacheTime() - month).jobs
             }
             func end() async throws {
-                let worker = try await store.queue.register(host: "test", pid: 1)
+                let worker = try await store.workers.register(host: "test", pid: 1)
                 _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"], options: "retry-failed"))
                 let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
                 _ = try await store.queue.finish([(item, .failed(Failure(.notCached, "It is not there.")))])

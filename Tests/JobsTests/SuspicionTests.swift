@@ -21,7 +21,7 @@ struct SuspicionTests {
         _ queue: Queue, _ claim: (JobStore, Int64) async throws -> Claim,
     ) async throws -> (worker: Int64, items: [ClaimedItem]) {
         let store = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
-        let worker = try await store.queue.register(host: "test", pid: 2)
+        let worker = try await store.workers.register(host: "test", pid: 2)
         let items = try await claim(store, worker).items
         // Without a word: its lock ends, as it does when a process ends.
         try await store.close()
@@ -39,7 +39,7 @@ struct SuspicionTests {
             var deaths = 0
             rounds: for _ in 0..<2_000 {
                 if try await queue.store.reports.backlog().isEmpty { break }
-                _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+                _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
                 let window = Caution(inFlight: 0, hasSuspects: false, window: Suspicion.window(deaths: 1))
                 var take: (JobStore, Int64) async throws -> Claim = { store, worker in
                     try await store.queue.claim(limit: 256, worker: worker, caution: window)
@@ -85,7 +85,7 @@ struct SuspicionTests {
                     return claim.items.isEmpty
                         ? try await store.queue.claim(limit: 3, worker: worker, caution: nil) : claim
                 }
-                _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+                _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
                 if taken.isEmpty { break }
             }
             #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
@@ -106,7 +106,7 @@ struct SuspicionTests {
             #expect(taken.count == 3)
             queue.clock.advance(DatabaseGate.leaseDuration + 1_000)
             let other = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
-            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 3)
+            #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 3)
             try await other.close()
             #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
         }
@@ -116,7 +116,7 @@ struct SuspicionTests {
         try await withQueue { queue in
             _ = try await queue.job(2)
             _ = try await die(queue) { try await $0.queue.claim(limit: 2, worker: $1) }
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             let items = try await queue.claim()
             #expect(items.map(\.deaths) == [1, 1])
             try await queue.end(
@@ -130,7 +130,7 @@ struct SuspicionTests {
         try await withQueue { queue in
             _ = try await queue.job(300)
             _ = try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1) }
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             let caution = Caution(inFlight: 0, hasSuspects: false, window: 64)
             let first = try await queue.store.queue.claim(limit: 200, worker: queue.worker, caution: caution).items
             #expect(first.count == 64)
@@ -148,12 +148,12 @@ struct SuspicionTests {
         try await withQueue { queue in
             _ = try await queue.job(1_000)
             #expect(try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1) }.count == 200)
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             #expect(try queue.shell.expect(marks) == ["0|800", "1|200"])
             // Another death has but a window of them, and none of the others.
             let again = try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1, caution: caution) }
             #expect(again.count == 64 && again.allSatisfy { $0.deaths == 1 })
-            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            _ = try await queue.store.workers.takeBackDeadLeases(myself: queue.worker)
             #expect(try queue.shell.expect(marks) == ["0|800", "1|136", "2|64"])
             // Those with one mark in windows, and then the others as if nothing had happened.
             var sizes: [Int] = []

@@ -44,7 +44,7 @@ private func withPress<R>(_ body: (Press) async throws -> R) async throws -> R {
         let disk = DiskWatch(cache: cache, minimumFree: 0)
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let publisher = Publisher(store: store, cache: cache, disk: disk, logger: logger)
-        let worker = try await store.queue.register(host: "test", pid: 1)
+        let worker = try await store.workers.register(host: "test", pid: 1)
         async let running: Void = publisher.run()
         let result = try await body(
             Press(store: store, cache: cache, disk: disk, publisher: publisher, worker: worker))

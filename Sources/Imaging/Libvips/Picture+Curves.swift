@@ -15,7 +15,7 @@ extension Picture {
     func tinted(_ colour: Colour, blend: BlendMode) throws(VipsFailure) -> Picture {
         let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
         // With one colour for the whole picture, each channel's new value depends only on its old one.
-        let entries = Self.tints(colour, blend)
+        let entries = blend.tints(colour)
         return try coloured.onColours { colours throws(VipsFailure) in try colours.mapped(by: entries, channels: 3) }
     }
 
@@ -35,14 +35,16 @@ extension Picture {
         }
         return try then { picture, result in table.lend { pw_vips_maplut(picture, &result, $0) } }
     }
+}
 
+extension BlendMode {
     /// Red, green and blue for each value of a channel.
-    private static func tints(_ colour: Colour, _ blend: BlendMode) -> [UInt8] {
+    fileprivate func tints(_ colour: Colour) -> [UInt8] {
         let opacity = Double(colour.alpha) / 255
         return (0...255).flatMap { value in
             [colour.red, colour.green, colour.blue].map { channel in
                 let below = Double(value) / 255
-                let mixed = blend.mixed(below, Double(channel) / 255)
+                let mixed = mixed(below, Double(channel) / 255)
                 return UInt8((255 * (below + opacity * (mixed - below))).rounded())
             }
         }

@@ -48,6 +48,6 @@ extension ScheduleBook {
         // FNV-1a, since Swift's own hashes differ from process to process.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in "\(name) \(due)".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        return due + Int64((hash >> 11) % UInt64(min(jitter, Schema.longestJitter)))
+        return due + Int64((hash >> 11) % UInt64(min(jitter, ScheduleSchema.longestJitter)))
     }
 }

@@ -1,6 +1,6 @@
 /// What workers have counted, for metrics and for charts of the last hour.
-extension Schema {
-    static let activityTables = """
+enum ActivitySchema {
+    static let tables = """
         -- counters: since the database was made; only ever more. activity: the same by slots of 30 seconds, for the last
         -- hour; slot is the UTC second at which it begins. Up to its bound a double represents value exactly.
         CREATE TABLE counters (

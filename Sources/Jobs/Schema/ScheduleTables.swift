@@ -1,9 +1,9 @@
 /// Schedules and their runs.
-extension Schema {
+enum ScheduleSchema {
     /// The longest time over which the starts of a schedule are spread: a day, in milliseconds.
     static let longestJitter: Int64 = 86_400_000
 
-    static let scheduleTables = """
+    static let tables = """
         -- manifest: what each run enqueues, as YAML; origin: the file that it was read from, for messages. next_due and
         -- starts_at, by the machine's clock, are null until a worker has planned them; error: why it can't.
         CREATE TABLE schedules (
@@ -24,7 +24,7 @@ extension Schema {
             error TEXT
         ) WITHOUT ROWID;
         CREATE TRIGGER schedules_plan_anew AFTER UPDATE OF cron, time_zone, jitter, paused ON schedules
-        WHEN \(changesAny(of: ["cron", "time_zone", "jitter", "paused"])) BEGIN
+        WHEN \(Schema.changesAny(of: ["cron", "time_zone", "jitter", "paused"])) BEGIN
             UPDATE schedules SET next_due = NULL, starts_at = NULL, error = NULL WHERE name = NEW.name;
         END;
 

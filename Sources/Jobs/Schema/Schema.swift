@@ -23,7 +23,8 @@ enum Schema {
 
     private static let parts = [
         jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
-        CacheSchema.nearDuplicates, eventTables, scheduleTables, activityTables, recipeTables, noticeTables,
+        CacheSchema.nearDuplicates, eventTables, ScheduleSchema.tables, ActivitySchema.tables, recipeTables,
+        noticeTables,
         refusals,
     ]
 

@@ -36,7 +36,7 @@ extension Collector {
     func evictQuarantine(_ report: inout Report, _ excess: Int64) async throws {
         guard excess > 0 else { return }
         var left = excess
-        var chosen: [ContentCache.Quarantined] = []
+        var chosen: [QuarantinedFile] = []
         for thing in try await inQuarantine() where left > 0 {
             chosen.append(thing)
             left -= thing.bytes
@@ -44,11 +44,11 @@ extension Collector {
         await remove(fromQuarantine: chosen, &report)
     }
 
-    private func inQuarantine() async throws -> [ContentCache.Quarantined] {
+    private func inQuarantine() async throws -> [QuarantinedFile] {
         try await disk.run { [cache] in Result { try cache.inQuarantine() } }.get()
     }
 
-    private func remove(fromQuarantine things: [ContentCache.Quarantined], _ report: inout Report) async {
+    private func remove(fromQuarantine things: [QuarantinedFile], _ report: inout Report) async {
         guard !things.isEmpty else { return }
         let gone = await disk.run { [cache] in cache.remove(fromQuarantine: things) }
         report.quarantined += gone.files

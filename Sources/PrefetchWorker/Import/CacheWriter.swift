@@ -50,10 +50,10 @@ public struct CacheWriter: Sendable {
         // Only a worker can reserve space in a cache with a limit.
         let worker =
             isTrial || policy.maxBytes == nil
-            ? nil : try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid(), fetches: false)
+            ? nil : try await store.workers.register(host: HostNames.ofThisMachine, pid: getpid(), fetches: false)
         if let worker {
             budget.use(by: worker)
-            helpers.lines.mark.hold(try store.queue.helperMark(of: worker))
+            helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
         }
         let result = await withTaskGroup(of: Void.self) { group in
             group.addTask { await helpers.run() }
@@ -67,7 +67,7 @@ public struct CacheWriter: Sendable {
         }
         if let worker {
             try await budget.trim()
-            try await store.queue.unregister(worker: worker)
+            try await store.workers.unregister(worker: worker)
         }
         return try result.get()
     }

@@ -3,6 +3,7 @@ internal import Core
 internal import Download
 internal import ImageFiles
 public import Jobs
+internal import Synchronization
 internal import Variants
 
 /// A job's variants and options, parsed once and shared by all its items.
@@ -177,5 +178,22 @@ public enum WorkerJobs {
         guard (-100...100).contains(job.priority) else {
             throw WorkerError(.usage, "The priority must be from -100 to 100, not \(job.priority).")
         }
+    }
+}
+
+/// The most recently used plans: of jobs, and of items with settings of their own. Most items share one.
+final class PlanCache: Sendable {
+    private let plans = Mutex(LRUCache<JobDefinition, Result<JobPlan, JobPlanError>>(countLimit: 1_000))
+
+    func plan(for job: JobDefinition) -> Result<JobPlan, JobPlanError> {
+        if let plan = plans.withLock({ $0.value(job) }) { return plan }
+        let plan: Result<JobPlan, JobPlanError>
+        do throws(JobPlanError) {
+            plan = .success(try JobPlan(job))
+        } catch {
+            plan = .failure(error)
+        }
+        plans.withLock { $0.insert(plan, for: job) }
+        return plan
     }
 }

@@ -32,7 +32,7 @@ struct Housekeeper: Sendable {
             if halfSecond.isDue(), tasks.count > 0 { await keepItems() }
             if heartbeat.isDue() {
                 await attempt("extend the leases") { () throws(JobsError) in
-                    try await store.queue.heartbeat(worker: worker)
+                    try await store.workers.heartbeat(worker: worker)
                 }
             }
             // Only in the first round, and after the leases are extended, which cannot wait for a recount.
@@ -47,14 +47,14 @@ struct Housekeeper: Sendable {
     /// Queues items under this worker's leases after it had no item in flight for five seconds.
     private func releaseUnknown() async {
         await attempt("look for items that this worker does not hold") { () throws(JobsError) in
-            let count = try await store.queue.release(notHeldBy: worker, leasedFor: 5_000)
+            let count = try await store.workers.release(notHeldBy: worker, leasedFor: 5_000)
             if count > 0 { logger.warning("\(count) items that this worker does not hold go back to the queue.") }
         }
     }
 
     private func keepTables() async {
         await attempt("reclaim the leases of dead workers") { () throws(JobsError) in
-            let count = try await store.queue.takeBackDeadLeases(
+            let count = try await store.workers.takeBackDeadLeases(
                 myself: worker, onGuilty: statistics.countWorkerCrash)
             if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
         }

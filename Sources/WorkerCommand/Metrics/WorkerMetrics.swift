@@ -11,7 +11,7 @@ struct WorkerMetrics: Sendable {
     func all() async throws(JobsError) -> [Metric] {
         let now = store.database.currentTime
         let totals = try await store.cache.totals()
-        return [.gauge("workers", "Workers that are alive.", Double(try await store.queue.workers().count))]
+        return [.gauge("workers", "Workers that are alive.", Double(try await store.workers.live().count))]
             + Self.queue(try await store.reports.backlog(), try await store.reports.gauges(), at: now)
             + Metric.counted(try await store.activity.counts()) + Self.cache(totals) + disk
             + Self.database(try await store.database.longestSlices(), try await store.maintenance.logState(), at: now)

@@ -65,7 +65,7 @@ func withTemporaryQueue<R>(_ body: (Queue) async throws -> R) async throws -> R 
         let clock = TestClock()
         let path = folder.appending("worker.db")
         let store = try JobStore(path: path.string, now: { clock.now })
-        let worker = try await store.queue.register(host: "test", pid: 1)
+        let worker = try await store.workers.register(host: "test", pid: 1)
         let result = try await body(
             Queue(store: store, clock: clock, shell: Shell(database: path), worker: worker, path: path.string))
         try await store.close()

@@ -19,7 +19,7 @@ struct Depot: Sendable {
     init(_ folder: FilePath, now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock) async throws {
         store = try JobStore(path: folder.appending("worker.db").string, now: now)
         cache = try ContentCache(directory: folder.appending("cache"))
-        worker = try await store.queue.register(host: "test", pid: 1)
+        worker = try await store.workers.register(host: "test", pid: 1)
     }
 
     static func url(_ number: Int) -> String { "https://depot.example/\(number).jpg" }

@@ -34,13 +34,13 @@ struct OrphanTests {
         try await withDepot { depot in
             // In the same process, but as another program would: with the lock file opened by itself.
             let other = try JobStore(path: depot.store.path)
-            let living = try await other.queue.register(host: "test", pid: 2)
+            let living = try await other.workers.register(host: "test", pid: 2)
             try await leave(0..<5, in: depot)
             #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 400)
             // They may be the other's, and may be the dead one's: they stay, and so does what is set aside for them.
             #expect(try depot.bytesOnDisk() == 500)
             #expect(try await depot.store.cache.totals().reservedBytes == 500)
-            try await other.queue.unregister(worker: living)
+            try await other.workers.unregister(worker: living)
             #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 500)
             #expect(try depot.bytesOnDisk() == 0)
             try await other.close()
@@ -56,7 +56,7 @@ struct OrphanTests {
             let pool = HelperPool(
                 configuration: configuration, limits: ImageLimits(), cache: depot.cache,
                 logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-            pool.lines.mark.hold(try depot.store.queue.helperMark(of: Self.dead))
+            pool.lines.mark.hold(try depot.store.workers.helperMark(of: Self.dead))
             try await pool.withHelper { helper in
                 // As the kernel does when the worker is killed.
                 pool.lines.mark.close()

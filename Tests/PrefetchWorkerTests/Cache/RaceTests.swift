@@ -32,7 +32,7 @@ struct RaceTests {
                                 ended.withLock { $0 += endings.count }
                             }
                         }
-                        try await mine.store.queue.unregister(worker: mine.worker)
+                        try await mine.store.workers.unregister(worker: mine.worker)
                         try await mine.store.close()
                     }
                 }

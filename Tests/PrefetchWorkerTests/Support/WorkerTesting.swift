@@ -89,7 +89,7 @@ func withWorkplace<R>(
         let audit = try await CacheAudit.run(
             store: place.store, cache: try ContentCache(directory: FilePath(place.configuration.cache)))
         #expect(audit.isSound, "\(audit)")
-        let workers = try await place.store.queue.workers()
+        let workers = try await place.store.workers.live()
         #expect(workers.isEmpty)
         #expect(place.helpers() == [])
         try await place.store.close()

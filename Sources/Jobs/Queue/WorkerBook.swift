@@ -16,7 +16,10 @@ public struct WorkerStatus: Hashable, Sendable, Encodable {
 }
 
 /// Registers workers, extends their leases, and reclaims the items of dead workers.
-extension JobQueue {
+public struct WorkerBook: Sendable {
+    let gate: DatabaseGate
+    private var queue: JobQueue { JobQueue(gate: gate) }
+
     /// Registers a worker and marks it as alive as long as this process lives.
     ///
     /// - Parameter fetches: false for a program that only reserves space in the cache: workers leave it no share of
@@ -49,7 +52,7 @@ extension JobQueue {
     /// Removes a worker, and queues its active items again.
     public func unregister(worker: Int64) async throws(JobsError) {
         let now = gate.now()
-        _ = try await writeSparingOthers { [lockFile = gate.lockFile] db, refusals in
+        _ = try await queue.writeSparingOthers { [lockFile = gate.lockFile] db, refusals in
             _ = try Self.takeBack(fromWorker: worker, refusals, now: now, in: db)
             lockFile.letGo(worker: worker)
         }
@@ -98,7 +101,7 @@ extension JobQueue {
         }
         let dead = others.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
-        let ((count, guilty), _) = try await writeSparingOthers {
+        let ((count, guilty), _) = try await queue.writeSparingOthers {
             [lockFile = gate.lockFile] db, refusals -> (Int, [JobID]) in
             let now = try reading.moment(in: db)
             // A job that breaks the table's checks would make this transaction fail for the items of all jobs.
@@ -113,7 +116,7 @@ extension JobQueue {
             for worker in expired {
                 count += try Self.takeBack(fromWorker: worker, refusals, now: now.wall, in: db)
             }
-            count += try Self.queueAgain(Self.isStranded, [], refusals, now: now.wall, in: db)
+            count += try JobQueue.queueAgain(Self.isStranded, [], refusals, now: now.wall, in: db)
             return (count, guilty)
         }
         guilty.forEach(onGuilty)
@@ -135,7 +138,8 @@ extension JobQueue {
         var count = 0
         let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
         for row in leases {
-            count += try takeBack(ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, refusals, in: db)
+            count += try JobQueue.takeBack(
+                ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, refusals, in: db)
         }
         try forget(worker: worker, in: db)
         return count
@@ -146,7 +150,7 @@ extension JobQueue {
     ) throws -> Int {
         let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
         let count = try leases.reduce(0) {
-            try $0 + queueAgain("state = 'active' AND lease = ?", [$1], refusals, now: now, in: db)
+            try $0 + JobQueue.queueAgain("state = 'active' AND lease = ?", [$1], refusals, now: now, in: db)
         }
         try forget(worker: worker, in: db)
         return count
@@ -173,13 +177,13 @@ extension JobQueue {
                 try db.exists("SELECT 1 FROM items WHERE \(condition)", [worker, before.milliseconds])
             })
         else { return 0 }
-        return try await writeSparingOthers { db, refusals in
-            try Self.queueAgain(condition, [worker, before.milliseconds], refusals, now: now, in: db)
+        return try await queue.writeSparingOthers { db, refusals in
+            try JobQueue.queueAgain(condition, [worker, before.milliseconds], refusals, now: now, in: db)
         }.result
     }
 
-    /// Live workers, for reports.
-    public func workers() async throws(JobsError) -> [WorkerStatus] {
+    /// The workers that are alive, for reports.
+    public func live() async throws(JobsError) -> [WorkerStatus] {
         let all = try await gate.read { db in
             try db.rows(
                 """
@@ -195,81 +199,5 @@ extension JobQueue {
             }
         }
         return all.filter { gate.lockFile.isAlive(worker: $0.id) }
-    }
-
-    /// Queues delayed items that are due, at most `limit`. An item also counts as due if its time is further away than
-    /// the longest delay: the clock was set back.
-    ///
-    /// - Returns: the number of queued items.
-    public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
-        let reading = gate.reading
-        let (now, isDue) = try await gate.read { db in
-            let now = try reading.time(in: db)
-            return (
-                now,
-                try db.flag(
-                    """
-                    SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
-                        OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
-                        OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at IS NULL)
-                    """, [now.milliseconds, (now + HostMemory.longestDelay).milliseconds]) ?? false
-            )
-        }
-        guard isDue else { return 0 }
-        return try await writeSparingOthers { db, refusals in
-            // A shell can remove the time if it has switched the table's checks off.
-            let conditions = [
-                ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay), ("run_at IS NULL", now),
-            ]
-            return try conditions.reduce(0) { count, due in
-                try count
-                    + Self.queueAgain(
-                        "state = 'delayed' AND \(due.0) ORDER BY run_at LIMIT ?2", [due.1.milliseconds, limit],
-                        refusals, now: reading.wall, in: db)
-            }
-        }.result
-    }
-
-    /// Queues early the items that wait for hosts that were given up.
-    ///
-    /// - Returns: the number of queued items.
-    public func promote(givenUp hosts: [String], limit: Int = 1_000) async throws(JobsError) -> Int {
-        let waiting = try await gate.read { db in
-            return try hosts.filter {
-                try db.exists("SELECT 1 FROM items WHERE state = 'delayed' AND waits_for = ?", [$0])
-            }
-        }
-        guard !waiting.isEmpty else { return 0 }
-        let now = gate.now()
-        return try await writeSparingOthers { db, refusals in
-            var count = 0
-            for host in waiting where count < limit {
-                count += try Self.queueAgain(
-                    "state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?", [host, limit - count], refusals,
-                    now: now, in: db)
-            }
-            return count
-        }.result
-    }
-
-    /// Queues early the items that only waited for a free slot of a host, the oldest first.
-    public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
-        let now = gate.now()
-        return try await writeSparingOthers { db, refusals in
-            try Self.queueAgain(
-                "state = 'delayed' AND waits_for = ? AND class IS NULL ORDER BY id LIMIT ?", [host, limit], refusals,
-                now: now, in: db)
-        }.result
-    }
-
-    /// The items among these that this lease no longer holds: they were cancelled, deleted or reclaimed. Their work can
-    /// stop.
-    public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
-        try await gate.read { db in
-            let select = try RowStatement(
-                "SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?", in: db)
-            return try Set(
-                items.filter { try select.first($0.id, $0.lease) { _ in true } == nil }.map(\.id))
-        }
     }
 }
