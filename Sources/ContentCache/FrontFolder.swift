@@ -57,7 +57,7 @@ public struct FrontFolder: Sendable {
     /// Sets a file's time of use to now, for ``trim(to:)``. Best effort: the file may belong to another user.
     func noteUse(_ file: BlobFile) {
         var info = stat()
-        // Not at each use, since it also changes the time by which a verified file is recognized.
+        // Not at each use: setting the time also changes the file's ctime, by which a verified file is recognized.
         guard fstat(file.descriptor.rawValue, &info) == 0, time(nil) - info.st_atim.tv_sec > 3_600
         else { return }
         // UTIME_NOW and UTIME_OMIT of sys/stat.h, which Swift can't import: the time of use is now, the other stays.
@@ -69,8 +69,8 @@ public struct FrontFolder: Sendable {
 
     private static let markerName = "CACHE_BACKED_BY"
 
-    /// Checks that a folder with a backing store is not used without it, and the other way round: each would delete
-    /// the other's blobs.
+    /// Checks that a folder with a backing store is not used without that store, and that a folder without one is not
+    /// used with one: programs that use the folder in these two ways would delete each other's blobs.
     static func check(_ cache: ContentCache) throws(CacheError) {
         let directory = cache.directory
         let marker = directory.appending(markerName)

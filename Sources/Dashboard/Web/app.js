@@ -113,6 +113,8 @@ function route() {
   const name = page === "" || page === "jobs" ? (rest[0] ? "job" : "jobs") : page;
   const view = views[name] ?? views.jobs;
   current?.end?.();
+  // A question about another page's row.
+  document.getElementById("dialog").close("");
   const main = document.getElementById("main");
   current = view(main, rest, new URLSearchParams(query ?? ""));
   const tab = name === "job" ? "jobs" : name;

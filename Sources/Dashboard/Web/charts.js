@@ -8,8 +8,9 @@ function node(name, attributes, ...children) {
   return element;
 }
 
-// As wide as it is shown, so that its letters have one size.
-const width = window.innerWidth < 640 ? 330 : 590, height = window.innerWidth < 640 ? 118 : 150, left = 56, bottom = 16, top = 8;
+const left = 56, bottom = 16, top = 8;
+// As wide as a chart is shown, so that its letters have one size; measured for each drawing, since windows change.
+let width, height;
 
 // A number that divides an axis well, at or above the value.
 function ceiling(value) {
@@ -20,6 +21,7 @@ function ceiling(value) {
 }
 
 function frame(title, largest, format) {
+  [width, height] = window.innerWidth < 640 ? [330, 118] : [590, 150];
   const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   for (const part of [0, 0.5, 1]) {
     const y = top + (height - top - bottom) * (1 - part);

@@ -338,7 +338,7 @@ function blacklist(main) {
       await act("/api/blacklist/remove", { host: wanted.host || null, class: wanted.class || null });
   } }, "Take these off…");
   main.replaceChildren(h("h1", {}, "Blacklist"), h("p", { class: "hint" }, "URLs that failed for good are not asked for again until their time is over."),
-    h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, field("host", "Host", "example.com"), field("class", "Class", "http-404"), count, all)), list);
+    h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, field("host", "Host", "example.com"), field("class", "Class", "http-404"), count, all), list));
   const update = async () => {
     const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
     const data = await get(`/api/blacklist?${query}`);

@@ -33,7 +33,8 @@ public struct HostWait: Sendable, Hashable {
 
 /// The failures of a host, which may never have answered.
 public struct HostSilence: Sendable, Hashable {
-    /// Time since the first failure after the host's last answer.
+    /// Time since the first failure of a host that has never answered. For a host that has answered, it equals
+    /// ``last``.
     public let since: Duration
     /// Time since the last failure.
     public let last: Duration

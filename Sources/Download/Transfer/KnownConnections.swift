@@ -96,7 +96,8 @@ final class KnownConnections {
     }
 
     /// - Parameter isSecure: whether the connection uses TLS. The records are encrypted, and a session ticket, which
-    ///   may come at any time, looks like a short answer. So only more bytes than a session ticket has count.
+    ///   may come at any time, looks like a short answer. So the bytes count only if they are more than a
+    ///   session ticket has.
     func unsolicited(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
         var byte: UInt8 = 0

@@ -54,7 +54,8 @@ final class TransferLoop {
         while step(scheduler) {}
         for transfer in Array(running.values) { end(transfer, with: .failed(.stopped()), scheduler) }
         answers.give()
-        // Everything that may block or fail comes before the callers are told.
+        // The bell is dropped before the handles are freed, which may block. The callers of closeAndWait() are resumed
+        // only after that.
         scheduler.silence()
     }
 }

@@ -46,7 +46,8 @@ package struct FileTypeBox {
         isComplete = reader.count >= end
     }
 
-    /// `heic` or `avif`. If the major brand is neutral, the first other brand decides; until then it is HEIC.
+    /// `heic` or `avif`. If the major brand is neutral, the first brand of one of the two formats decides; until it has
+    /// come, the format is HEIC.
     package var format: String? {
         if let format = Self.format(of: major) { return format }
         guard Self.neutral.contains(major) else { return nil }

@@ -8,8 +8,8 @@
 ///
 /// ITU-T T.81, annex B. It decodes nothing; it only searches the scans' data for the next marker.
 package struct JPEGScans: Equatable {
-    /// Bytes of coefficients that libjpeg holds: two for each of the 64 of a block, for every component. None if a
-    /// single scan has all components, since it is decoded row by row.
+    /// Bytes of coefficients that libjpeg holds: two for each of the 64 of a block, for every component. None
+    /// for a sequential JPEG with all components in one scan, since that is decoded row by row.
     private(set) var coefficientBytes = 0
     /// At most one more than the requested maximum.
     private(set) var count = 0

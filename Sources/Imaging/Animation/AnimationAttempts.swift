@@ -53,8 +53,8 @@ struct AnimationAttempts {
         throw failure ?? Failure(.encode, "The animation has no format to be written in.")
     }
 
-    /// A file for each candidate that can be encoded in time, and the format of the file that is there; nil if the last
-    /// attempt failed.
+    /// The result of each candidate that can be encoded in time, and the format that the variant's file has after the
+    /// last attempt; nil if that attempt failed.
     private func files(
         _ first: File, _ candidates: [AnimationEncoding],
     ) throws(Failure) -> (files: [File], present: String?) {

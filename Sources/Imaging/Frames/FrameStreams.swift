@@ -78,7 +78,7 @@ struct AnimationFacts: Equatable {
     /// Whether there are several frames, or the file ends in data after the first.
     var isAnimation: Bool { frames > 1 || endsEarly && wholeFrames > 0 }
 
-    /// Must be called before any memory is allocated by the header.
+    /// Must be called before any memory sized by the header is allocated.
     func check(_ limits: ImageLimits) throws(Failure) {
         if let objection = objection(limits) { throw objection }
     }

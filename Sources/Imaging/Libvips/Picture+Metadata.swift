@@ -126,8 +126,8 @@ extension MetadataPolicy {
             || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
     }
 
-    /// Whether it is one of a PNG's texts (libvips calls them `png-comment-`, their number, and their key) for which
-    /// EXIF has tags, or EXIF itself, as some programs write it.
+    /// Whether it is a PNG's text with the artist, the author or the copyright, or with a whole EXIF block, as some
+    /// programs write it. libvips' name for a text is `png-comment-`, the text's number, and its key.
     private static func namesAuthor(_ name: String) -> Bool {
         guard name.hasPrefix("png-comment-") else { return false }
         let key = name.split(separator: "-", maxSplits: 3).last?.lowercased() ?? ""

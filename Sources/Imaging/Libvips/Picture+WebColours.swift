@@ -57,7 +57,7 @@ extension Picture {
         return try light.then { light, result in alpha.lend { pw_vips_join_bands(light, &result, $0) } }
     }
 
-    /// Without a profile that does not fit these channels, or with which not even one pixel can be converted.
+    /// Removes the profile if it does not fit these channels, or if libvips cannot convert even one pixel with it.
     private func withoutBrokenProfile() throws(VipsFailure) -> Picture {
         guard let isWhole = withColourProfile({ ColourProfile($0).isWhole(channels: bands) }) else { return self }
         guard isWhole, canBeConverted else { return try withoutProfile() }

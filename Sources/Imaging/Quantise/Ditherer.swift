@@ -59,7 +59,7 @@ struct Ditherer {
 
     /// The part of an error that is passed on. Dithering breaks up bands, but adds noise that changes with each frame.
     /// With three eighths films are nearest to their original, and as small as without dithering. With fewer than 32
-    /// colours even that shows only as dots, and files grow by a tenth.
+    /// colours, transparency included, even three eighths show only as dots, and files grow by a tenth.
     private func kept(_ lost: Int) -> Int { isSpreading ? lost * 3 / 8 : 0 }
 
     private mutating func spread(_ lost: Int, at place: Int) {

@@ -20,8 +20,8 @@ struct VariantWriter {
         for format in formats {
             do throws(VipsFailure) {
                 files.append((format, try encoded(picture, format)))
-                // The format with the smallest file at this quality looks best at a smaller size too, so only the order
-                // matters.
+                // The smallest file's format is tried first: the format that needs the fewest bytes for this quality
+                // also looks best if the file must be smaller still.
                 files.sort { $0.file.count < $1.file.count }
             } catch {
                 failure = error

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker, for
-/// its helpers, for every batch that `worker warm` keeps, and for every job whose list is being added.
+/// its helpers, for every batch that `worker warm` is warming, and for every job whose list is being added.
 ///
 /// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
 /// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)

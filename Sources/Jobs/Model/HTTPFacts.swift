@@ -92,7 +92,7 @@ extension HTTPFacts {
             status: facts.count > 9 ? facts[9].flatMap { Int($0) } : nil)
     }
 
-    /// The facts between the separators, nil for unknown ones. It stops one after the largest valid number of facts.
+    /// The facts between the separators, nil for unknown ones. At most eleven, one more than a valid text has.
     private static func parts(of text: String) -> [String?] {
         var text = text
         return text.withUTF8 { bytes in

@@ -28,8 +28,8 @@ final class GIFFrameSource: FrameSource {
     private var drawn: (rectangle: PixelRectangle, isInterlaced: Bool, rows: Int)?
 
     /// - Parameter bytes: must stay valid as long as the source is used.
-    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `truncated` or `bad-image` if
-    ///   there is no frame.
+    /// - Throws: class `too-many-pixels` before any memory sized by the header is allocated; `truncated` or
+    ///   `bad-image` if there is no frame.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         self.isLenient = isLenient
         guard let facts = AnimationFacts(gif: bytes) else {

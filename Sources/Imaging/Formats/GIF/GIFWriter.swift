@@ -91,9 +91,9 @@ final class GIFWriter {
         try call { EGifPutComment($0, text) }
     }
 
-    /// Writes an XMP packet at the same place, unchanged and not cut into blocks. A trailer follows that leads readers,
-    /// which take the packet's letters for lengths of blocks, to its end. A packet with a zero would end there, and is
-    /// left out.
+    /// Writes an XMP packet at the same place, unchanged and not cut into blocks. Readers take the packet's letters for
+    /// lengths of blocks, and the trailer after the packet leads them to the trailer's end. A zero in a packet would
+    /// end the blocks there, so a packet with a zero is left out.
     ///
     /// XMP Specification, part 3, section 1.1.2.
     func xmp(_ packet: [UInt8]) throws(Failure) {

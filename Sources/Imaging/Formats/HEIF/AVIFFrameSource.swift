@@ -19,7 +19,8 @@ final class AVIFFrameSource: FrameSource {
     /// The frames, upright.
     ///
     /// - Parameter bytes: must stay valid as long as the source is used.
-    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `truncated` or `bad-image`.
+    /// - Throws: class `too-many-pixels` before any memory sized by the header is allocated; `truncated` or
+    ///   `bad-image`.
     static func upright(
         _ bytes: UnsafeRawBufferPointer, limits: ImageLimits,
     ) throws(Failure) -> any FrameSource {

@@ -4,9 +4,9 @@ import ImageFiles
 /// The boxes before the pixels of an animated AVIF, changed so that the file says how often it plays and no longer when
 /// it was made.
 ///
-/// libavif 0.11 writes the time into every track, which would make two files of the same frames different, and no edit
-/// list. ISO/IEC 14496-12, 8.6.6, and libavif 1.0's own files: the edit list covers all frames once and is repeated until
-/// the track's duration is over.
+/// libavif 0.11 writes no edit list, and it writes the time into every track, which would make two files of the same
+/// frames different. ISO/IEC 14496-12, 8.6.6, and libavif 1.0's own files: the edit list covers all frames once and is
+/// repeated until the track's duration is over.
 struct AVIFPlays {
     /// The bytes that replace the file's first ``length`` bytes.
     private(set) var bytes: [UInt8]

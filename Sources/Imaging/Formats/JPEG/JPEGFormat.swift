@@ -21,8 +21,8 @@ struct JPEGFormat: FormatDefinition {
     /// A source that records how much of it the decoder read: see ``damage(after:_:_:)``.
     func source(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsSource>? {
         let end = JPEGScans.end(ByteReader(bytes))
-        // libvips' buffer has 4,096 bytes. It fails if the end mark is missing, although libjpeg's bit reader only
-        // reads ahead. Whether pixels are missing too is checked after decoding.
+        // libvips' buffer has 4,096 bytes. libvips fails if the end mark is missing, even if libjpeg's bit reader only
+        // reads ahead, so the source adds the mark. Whether pixels are missing too is checked after decoding.
         return pw_vips_source_new(bytes.baseAddress, bytes.count, max(0, end - 4_096), end >= bytes.count ? 1 : 0)
     }
 

@@ -15,7 +15,7 @@ final class JXLFrameSource: FrameSource {
     private var given = 0
 
     /// - Parameter bytes: must stay valid as long as the source is used.
-    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `bad-image` for a still.
+    /// - Throws: class `too-many-pixels` before any memory sized by the header is allocated; `bad-image` for a still.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(Failure) {
         guard let facts = JXLAnimation(bytes)?.facts else {
             throw Failure(.badImage, "The jxl has no animation that can be read.")

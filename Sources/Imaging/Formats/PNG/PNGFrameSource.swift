@@ -23,7 +23,7 @@ final class PNGFrameSource: FrameSource {
     private var hasEnded = false
 
     /// - Parameter bytes: must stay valid as long as the source is used.
-    /// - Throws: class `too-many-pixels` before any memory is allocated by the header.
+    /// - Throws: class `too-many-pixels` before any memory sized by the header is allocated.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         guard let facts = AnimationFacts(png: bytes), let file = AnimatedPNG(bytes) else {
             throw Failure(.badImage, "The PNG has no animation.")

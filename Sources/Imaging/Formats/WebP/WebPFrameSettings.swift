@@ -7,7 +7,7 @@ struct WebPFrameSettings {
     enum Compression {
         /// 1 to 100.
         case lossy(quality: Int)
-        /// - nearLossless: 0 to 99, less changes pixels more; nil changes none.
+        /// - nearLossless: 0 to 99; the smaller the number, the more the pixels are changed. Nil changes none.
         case lossless(nearLossless: Int? = nil)
 
         fileprivate var pixelsInMemory: Int {
@@ -21,9 +21,9 @@ struct WebPFrameSettings {
     let compression: Compression
     /// libwebp's method, 0 (fast) to 6.
     let effort: Int
-    /// Maximum changed pixels in a run; the run then continues to the next possible key frame. Noise takes four bytes
-    /// for each pixel lossless, and one and a half at the best lossy quality: 32 MiB. Usual pictures take a tenth of
-    /// that.
+    /// Maximum changed pixels in a run. A run that has reached it continues to the next possible key frame. Noise takes
+    /// four bytes for each pixel lossless, and one and a half at the best lossy quality, so a run takes some 32 MiB
+    /// with either default. Usual pictures take a tenth of that.
     let pixelsInMemory: Int
 
     init(compression: Compression, effort: Int = 4, pixelsInMemory: Int? = nil) {

@@ -20,7 +20,8 @@ final class WebPFrameSource: FrameSource {
     private var frames = 0
 
     /// - Parameter bytes: must stay valid as long as the source is used.
-    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `truncated` or `bad-image`.
+    /// - Throws: class `too-many-pixels` before any memory sized by the header is allocated; `truncated` or
+    ///   `bad-image`.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         self.isLenient = isLenient
         guard let facts = AnimationFacts(webp: bytes) else {
