@@ -5,7 +5,8 @@ internal import Hashing
 extension Bucket {
     /// Deletes objects, whether they are there or not, with a request for each thousand.
     ///
-    /// - Throws: the first error; those before it are deleted then, and others may be.
+    /// - Throws: the first error. Earlier requests have deleted their objects then, objects of the failed request may
+    ///   be deleted, and later requests are not sent.
     public func delete(_ keys: [String]) async throws(StorageError) {
         var rest = keys[...]
         while !rest.isEmpty {

@@ -70,7 +70,7 @@ extension Effect {
         var given: [String: ParameterValue] = [:]
         for (place, word) in words.dropFirst().enumerated() {
             let (parameter, text) = try Self.parameter(of: kind, place, word)
-            // A place that is left empty is one that is left out.
+            // An empty value means that the parameter is left out, so it gets its default.
             if word.isEmpty, parameter.fallback != nil { continue }
             guard given[parameter.name] == nil else {
                 throw VariantSpecError("'\(part)' gives '\(parameter.name)' a second time; leave one of them out")

@@ -46,7 +46,7 @@ public struct ScheduleRecord: Encodable, Sendable {
     public let origin: String?
     /// Nil if it is paused, wrong or not planned yet.
     public let nextDue: WallTime?
-    /// The next due time and the jitter of that run.
+    /// When that run starts: its due time plus its part of the jitter.
     public let startsAt: WallTime?
     /// Why it cannot be planned.
     public let error: String?

@@ -15,7 +15,8 @@ public struct Recipe: Hashable, Sendable, Codable {
     /// How a list of variants names a recipe.
     static let mark = "recipe:"
 
-    /// A list of variants without the recipes that it names, and their names. JSON names none.
+    /// Splits a list of variants into the variants without recipes and the names of its recipes. A list in JSON names
+    /// no recipes.
     public static func split(_ variants: String?) -> (variants: String?, recipes: [String]) {
         guard let variants, variants.contains(mark), let first = variants.first(where: { !$0.isWhitespace }),
             first != "{", first != "["

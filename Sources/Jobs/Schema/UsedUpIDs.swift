@@ -2,10 +2,10 @@ internal import GRDB
 
 /// Removes ids at the end of their range. After such an id SQLite assigns no more, and reports a full disk.
 enum UsedUpIDs {
-    /// The largest id of all.
+    /// The largest id that a statement may give an item.
     static let most: Int64 = 1 << 52
-    /// The largest id that a statement may name, so that enough ids are left after it. Each new id is larger by one, so
-    /// no database reaches this id by itself.
+    /// The largest id that a statement may give a job, so that enough ids are left after it. Each new id is larger by
+    /// one, so no database reaches this id by itself.
     static let mostNamed: Int64 = 1 << 51
 
     /// Tables whose rows with such ids are deleted: no worker has assigned these ids.

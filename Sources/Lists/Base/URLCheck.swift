@@ -16,7 +16,7 @@ public enum URLCheck {
         "ftp", "ftps", "sftp", "s3", "gs", "ssh", "ws", "wss", "blob", "about", "chrome",
     ]
 
-    /// As many bytes as the worker requests: web servers refuse longer ones.
+    /// Maximum bytes of a URL, the same as the worker's own limit: web servers refuse longer ones.
     private static let maxBytes = 8_192
 
     public static func verdict(_ text: String) -> Verdict {

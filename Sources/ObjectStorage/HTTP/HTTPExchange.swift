@@ -32,7 +32,7 @@ final class HTTPExchange {
         if request.expectedHash != nil { hasher = SHA256() }
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        // From here on the object is whole, and its end frees all of it.
+        // From here on all properties are set, so `deinit` frees everything even if one of these calls throws.
         try configure(settings)
         try emptyOutput()
     }

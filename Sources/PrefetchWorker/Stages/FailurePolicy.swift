@@ -112,7 +112,8 @@ final class RetryBudget: Sendable {
         }
     }
 
-    /// Drops the buckets that are full again, which change nothing; if most are in use, all that owe no retry.
+    /// Drops the buckets that are full again, since a new bucket is full, too. If more than half of the maximum are
+    /// left, it also drops all buckets that owe no retry.
     private func forget(_ buckets: inout [String: Bucket], _ now: Int64) {
         for host in buckets.keys { buckets[host]?.fill(now) }
         buckets = buckets.filter { $0.value.tokens < Self.burst }

@@ -25,7 +25,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
-        /// Why its items wait, in a worker or in the queue.
+        /// Why the URL's items wait, in a worker or in the queue.
         var waits: [Wait] = []
 
         var isEmpty: Bool {

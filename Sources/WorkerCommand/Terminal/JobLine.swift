@@ -12,7 +12,7 @@ struct JobLine {
         case count, left, failed, rate, percent, bar, bytes, cached, done
     }
 
-    /// - Parameter width: the columns that it may take; from 20 on, the line has no more.
+    /// - Parameter width: maximum columns of the line. If this is less than 20, the line may be wider.
     func text(width: Int, _ colours: Colours) -> String {
         let name = Terminal.safe(job.name ?? "job \(job.job)")
         var parts = Set([Part.count, .left, .failed, .rate, .percent, .bar, .bytes, .cached, .done])

@@ -11,7 +11,7 @@ struct RunReport {
     /// Seconds.
     let elapsed: Double
     let failures: FailureCounts?
-    /// Jobs of which failed URLs are on the blacklist.
+    /// Jobs with failed items whose URLs are on the blacklist.
     let listed: Set<JobID>
 
     /// - Parameter begun: when the run began, by ``RunProgress/seconds()``.
