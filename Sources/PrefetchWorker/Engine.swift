@@ -89,7 +89,7 @@ struct Engine: Sendable {
                 failures: FailurePolicy(
                     settings: settings, downloader: downloader, disk: disk, budget: files.budget,
                     reports: store.reports),
-                transfers: transfers, settings: settings))
+                settings: settings))
         waits =
             [helpers.turns, commands.turns, stages.fetcher.loaders.turns, files.budget.waits, disk]
             + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])

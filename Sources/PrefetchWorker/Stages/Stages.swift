@@ -1,6 +1,6 @@
 /// The stages that every item passes, and their rules. All items of a run share one instance.
 ///
-/// A class, since each item has a reference to it; copying the fields would retain and release nine objects.
+/// A class, since each item has a reference to it; copying the fields would retain and release eight objects.
 final class Stages: Sendable {
     let lookup: SourceLookup
     let fetcher: Fetcher
@@ -9,8 +9,9 @@ final class Stages: Sendable {
     let delegate: DelegateQuestions
     let hosts: BlockedHosts
     let failures: FailurePolicy
-    let transfers: Transfers
     let settings: StageSettings
+    /// The progress of sources that the cache or a loader delivers.
+    var transfers: Transfers { fetcher.loaders.transfers }
 
     init(
         lookup: SourceLookup, fetcher: Fetcher, renderer: Renderer, publisher: Publisher, delegate: DelegateQuestions,
@@ -23,7 +24,6 @@ final class Stages: Sendable {
         self.delegate = delegate
         hosts = rules.hosts
         failures = rules.failures
-        transfers = rules.transfers
         settings = rules.settings
     }
 }
@@ -32,6 +32,5 @@ final class Stages: Sendable {
 struct StageRules: Sendable {
     let hosts: BlockedHosts
     let failures: FailurePolicy
-    let transfers: Transfers
     let settings: StageSettings
 }
