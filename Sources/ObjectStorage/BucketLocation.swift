@@ -89,7 +89,7 @@ public struct BucketLocation: Hashable, Sendable, CustomStringConvertible {
         return full
     }
 
-    /// Bytes: as Amazon has it.
+    /// Amazon's limit, in bytes.
     private static let maxKey = 1_024
     private static let maxPrefix = 512
 

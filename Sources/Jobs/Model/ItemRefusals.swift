@@ -11,7 +11,7 @@ struct ItemRefusals: Sendable {
 
     /// The items whose change was refused. They fail.
     private(set) var failures: [Int64: Failure] = [:]
-    /// Whether items have to be changed one by one, so that it shows which of them are refused.
+    /// Whether items have to be changed one by one, to find out which of them are refused.
     private(set) var isOneByOne = false
 
     static let none = ItemRefusals()

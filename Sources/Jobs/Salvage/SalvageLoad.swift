@@ -18,7 +18,7 @@ struct SalvageLoad {
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
         ("schedules", ["name"], false), ("schedule_runs", ["schedule", "due_at"], false),
         ("recipes", ["name"], false), ("notices", ["job"], true), ("job_additions", ["job"], true),
-        // Last, since the triggers of `blobs` stay, and change its row for each blob that is loaded.
+        // Last, since the triggers of `blobs` stay, and change the row of `cache_totals` for each blob that is loaded.
         ("cache_totals", ["id"], true),
     ]
     /// Tables of which some rows could not be read.

@@ -41,7 +41,7 @@ final class ExportFolder {
     private static func check(_ path: String) throws(WorkerError) {
         var info = stat()
         guard lstat(path, &info) == 0 else {
-            // If its own folder can't be read, the draft can't be made there.
+            // If the reason is that its parent folder can't be searched, making the draft there fails, too.
             return
         }
         guard info.st_mode & S_IFMT == S_IFDIR else {

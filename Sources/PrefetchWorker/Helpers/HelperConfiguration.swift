@@ -17,8 +17,8 @@ public struct HelperConfiguration: Sendable {
     /// Memory limit for all decoders together that cannot stream, such as progressive JPEGs: estimated before decoding.
     /// A picture waits until enough of it is free.
     public var decoderBytes: Int = 768 << 20
-    /// Bytes of memory for the variants of one picture, in each helper at once. In a cache with a limit, variants are
-    /// written to memory until space is reserved for them.
+    /// Maximum bytes of memory for the variants of one picture; each helper may use this much at the same time. In a
+    /// cache with a limit, variants are written to memory until space is reserved for them.
     public var outputBytes: Int = 32 << 20
     /// Give no image to a helper unless both Landlock and the system call filter protect it.
     public var requiresSandbox = false

@@ -10,9 +10,9 @@ import Variants
 
 /// Helper processes that decode, transform and encode, one image at a time each.
 ///
-/// A decoder that crashes or never ends costs one image and one helper. The pool tries the image once more in a fresh
-/// helper, since the cause may have been a `kill`. Then it fails as `decoder-crash`, or as `transform` if the picture
-/// can be decoded as long as no variant is made.
+/// A decoder that crashes or never ends costs one image and one helper. After a crash the pool tries the image once
+/// more in a fresh helper, since the cause may have been a `kill`. After a second crash, or if a helper takes too long,
+/// the image fails as `decoder-crash`, or as `transform` if the picture can be decoded as long as no variant is made.
 final class HelperPool: Sendable {
     let configuration: HelperConfiguration
     let limits: ImageLimits

@@ -25,7 +25,7 @@ struct RunReport {
         let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
         var listed: Set<JobID> = []
         for job in failed where countsFailures {
-            // Best effort: then the command that tries again lacks its flag.
+            // Best effort: if this query fails, the command that tries the items again lacks its flag.
             if (try? await store.control.hasListedFailures(job: job)) == true { listed.insert(job) }
         }
         return RunReport(summary: summary, elapsed: elapsed, failures: failures, listed: listed)
