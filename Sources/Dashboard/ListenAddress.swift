@@ -7,7 +7,7 @@ public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// 0 for any free port.
     public let port: Int
 
-    /// Parses `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or a port alone, which is one of 127.0.0.1.
+    /// Parses `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or only a port, for the address 127.0.0.1.
     ///
     /// - Throws: ``DashboardError`` with a sentence for the user.
     public init(parsing text: String) throws(DashboardError) {

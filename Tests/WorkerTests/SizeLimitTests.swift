@@ -15,18 +15,13 @@ import Testing
         var sinceKill: Int64?
     }
 
-    /// A file at the moment that it was looked at. An inode's number is used again as soon as its file is gone, so
-    /// the time of its last change is compared as well, and for an open file the descriptor.
+    /// A file at the moment that it was looked at. The number of an inode is used again as soon as its file is gone, most
+    /// often under the same descriptor, so its birth is compared as well.
     private struct Seen {
         var bytes: Int64
         var isNamed: Bool
-        var changedAt: [Int]
-        /// Processes and their descriptors by which it is open.
-        var openBy: Set<String> = []
-
-        func isTheFile(_ earlier: Seen) -> Bool {
-            changedAt == earlier.changedAt || !openBy.isDisjoint(with: earlier.openBy)
-        }
+        /// Differs for each file that has had the same inode.
+        var generation: [Int]
     }
 
     /// The files that existed at one moment, at least: a pass over all processes and folders takes milliseconds, in which one
@@ -35,7 +30,7 @@ import Testing
         let earlier = pass(cache, of: processes)
         let later = pass(cache, of: processes)
         return earlier.reduce(into: Sample()) { sample, entry in
-            guard let again = later[entry.key], again.isTheFile(entry.value) else { return }
+            guard let again = later[entry.key], again.generation == entry.value.generation else { return }
             let bytes = min(entry.value.bytes, again.bytes)
             if entry.value.isNamed { sample.named += bytes } else { sample.unnamed += bytes }
         }
@@ -52,30 +47,35 @@ import Testing
                 guard readlink("\(folder)/\(name)", &target, target.count - 1) > 0 else { continue }
                 let path = String(decoding: target.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
                 guard path.hasPrefix(cache + "/blobs") else { continue }
-                note("\(folder)/\(name)", isNamed: false, openBy: "\(process)/\(name)", in: &found)
+                note("\(folder)/\(name)", isNamed: false, in: &found)
             }
         }
         let root = cache + "/blobs/sha256"
         for shard in fileNames(in: root) {
             for name in fileNames(in: "\(root)/\(shard)") {
-                note("\(root)/\(shard)/\(name)", isNamed: true, openBy: nil, in: &found)
+                note("\(root)/\(shard)/\(name)", isNamed: true, in: &found)
             }
         }
         return found
     }
 
-    private static func note(_ path: String, isNamed: Bool, openBy: String?, in found: inout [UInt64: Seen]) {
-        var info = stat()
+    private static func note(_ path: String, isNamed: Bool, in found: inout [UInt64: Seen]) {
         // A name may be a symbolic link; a descriptor is always one, to the file that is open.
-        guard isNamed ? lstat(path, &info) == 0 : stat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else {
-            return
-        }
-        var seen = Seen(
-            bytes: Int64(info.st_size), isNamed: isNamed, changedAt: [info.st_ctim.tv_sec, info.st_ctim.tv_nsec],
-            openBy: found[UInt64(info.st_ino)]?.openBy ?? [])
-        if let openBy { seen.openBy.insert(openBy) }
-        found[UInt64(info.st_ino)] = seen
+        let file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (isNamed ? O_NOFOLLOW : 0))
+        guard file >= 0 else { return }
+        defer { close(file) }
+        var info = stat()
+        guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return }
+        var generation = 0
+        // Where the file system tells none, files that have changed between two passes are left out.
+        let isTold = ioctl(file, Self.getVersion, &generation) == 0
+        found[UInt64(info.st_ino)] = Seen(
+            bytes: Int64(info.st_size), isNamed: isNamed,
+            generation: isTold ? [generation & 0xFFFF_FFFF] : [info.st_ctim.tv_sec, info.st_ctim.tv_nsec])
     }
+
+    /// `FS_IOC_GETVERSION` of ioctl_iflags(2), a macro that Swift doesn't see.
+    private static let getVersion: UInt = 0x8008_7601
 
     /// A picture whose bytes are its own, of about 24 KB that don't compress.
     private static func picture(_ request: LoopbackOrigin.Request) -> LoopbackReply {

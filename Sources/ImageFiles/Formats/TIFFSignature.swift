@@ -4,7 +4,7 @@ package import Variants
 package struct TIFFHeader: FormatHeader {
     package let name = "tiff"
     package let fileExtension = "tif"
-    /// Browsers do not show it.
+    /// No browser but Safari shows it, so PNG or JPEG suits better.
     package let keptFormat: VariantSpec.Output? = nil
 
     /// Both byte orders, classic (42) and BigTIFF (43).

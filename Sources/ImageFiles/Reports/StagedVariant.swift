@@ -78,8 +78,8 @@ extension VariantSpec {
 
 extension ImageFacts {
     /// The format of a variant that names none: the source's own if it can be written, otherwise GIF for an animation,
-    /// and PNG or JPEG by its alpha for a still. A still GIF and a TIFF, which no browser shows, become PNG or JPEG
-    /// too.
+    /// and PNG or JPEG by its alpha for a still. A TIFF, a HEIC and a GIF of one frame become PNG or JPEG too, although
+    /// these formats can be written.
     package func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
         format?.header.keptFormat ?? (isAnimation ? .gif : hasAlpha ? .png : .jpeg)
     }

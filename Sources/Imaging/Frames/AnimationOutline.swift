@@ -35,8 +35,9 @@ struct AnimationEfforts {
     /// The highest effort if the variant names none.
     let usual: Int
 
-    /// A named effort is lowered until the animation can be encoded within ``allowance``; without a
-    /// name, within a third of that. There is always one: see ``check(_:_:)``.
+    /// A named effort is lowered until the animation can be encoded within ``allowance``. If the variant names none,
+    /// ``usual`` is lowered until the animation can be encoded within a third of ``allowance``. If even the lowest
+    /// effort takes longer, that effort is used. ``check(_:_:)`` refuses animations that exceed ``allowance`` with it.
     func effort(_ wanted: Int?, for outline: AnimationOutline) -> Int {
         let most = wanted.map { _ in Self.allowance } ?? Self.allowance / 3
         let allowed = slowness.keys.filter { $0 <= wanted ?? usual }.sorted()

@@ -2,7 +2,7 @@ internal import CVips
 import ImageFiles
 internal import SystemPackage
 
-/// An encoded file in memory, which it or a library owns.
+/// An encoded file in memory. This object or a library owns the memory.
 final class EncodedFile {
     private let bytes: UnsafeRawBufferPointer
     private let free: (UnsafeRawPointer) -> Void

@@ -1,7 +1,7 @@
 internal import Core
 internal import GRDB
 
-/// The sources that active items may use, which are not evicted, nor are variants of them.
+/// The sources that active items may use. Neither these sources nor their variants are evicted.
 struct LeasedSources {
     private let hashes: Set<String>
 

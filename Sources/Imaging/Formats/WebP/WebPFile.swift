@@ -52,7 +52,7 @@ struct WebPFile {
     /// Writes the frames of a part; other parts may come before and after it.
     ///
     /// - Parameters:
-    ///   - whole: a still of its first frame, if that frame may not cover the canvas.
+    ///   - whole: a still of its first frame, if that frame might not cover the canvas.
     ///   - duration: of the part, in milliseconds, if it is a still itself.
     mutating func append(_ part: UnsafeRawBufferPointer, whole: EncodedFile?, duration: Int) throws(Failure) {
         if start == nil { try begin(isAnimation: true) }
