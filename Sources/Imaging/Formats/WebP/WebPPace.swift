@@ -10,7 +10,7 @@ import ImageFiles
 struct WebPPace {
     private let settings: WebPFrameSettings
     private let canvas: PixelSize
-    /// Maximum pixels that the encoder holds.
+    /// The pixels that the encoder holds at present, counted as an upper bound.
     private var held = 0
     /// Frames since the encoder began its count for key frames; −1 before the first.
     private var count = -1
