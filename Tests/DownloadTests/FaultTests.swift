@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    /// Memory that is lost with each response shows in the address space, even where nobody has written to it.
+    /// The address space shows memory that each response leaks, also memory that has never been written to.
     @Test func responsesLeakNoMemory() async {
         await #expect(processExitsWith: .success) {
             let packed = try gzip(of: 2_000)

@@ -147,6 +147,20 @@ import Testing
 
 /// What several workers share.
 extension WaitingQueueTests {
+    /// The heads of hosts that the queue has forgotten stay below a busy host's, and must not pile up there.
+    @Test func cancelledRequestsOfManyHostsLeaveNoHeads() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let urgent = try host("urgent.example")
+        for id in UInt64(1)...2 { queue.insert(queued(id, urgent, priority: 100)) }
+        for id in UInt64(10)..<20_000 {
+            queue.insert(queued(id, try host("host\(id).example")))
+            _ = queue.remove(id)
+        }
+        #expect(queue.hosts.count == 1)
+        #expect(queue.heads.count < 2_000)
+        #expect(drain(&queue) == [1, 2])
+    }
+
     @Test func aHostWithoutAShareWaitsAndStartsOnceItHasAShare() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let (a, b) = (try host("a.example"), try host("b.example"))

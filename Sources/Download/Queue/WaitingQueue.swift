@@ -196,7 +196,8 @@ extension WaitingQueue {
         guard host.mayStart, let position = first(of: host) else { return }
         heads.insert(Head(position: position, host: host, running: host.running))
         guard heads.count > 4 * hosts.count + 1_024 else { return }
-        heads = CountedHeap(heads.unordered.filter { $0.host.running == $0.running }, after: heads.steps)
+        heads = CountedHeap(
+            heads.unordered.filter { $0.host.live > 0 && $0.host.running == $0.running }, after: heads.steps)
     }
 
     /// The next head, after dropping outdated heads; each has an up-to-date one in the heap.
