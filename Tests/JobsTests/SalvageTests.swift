@@ -89,6 +89,17 @@ struct SalvageTests {
         }
     }
 
+    /// The states of all items, in a consistent database.
+    private func expect(_ states: [String], at path: String) async throws {
+        let store = try JobStore(path: path)
+        let found = try await store.database.read { db in
+            try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
+        }
+        #expect(found == states)
+        #expect(try await store.maintenance.inconsistencies() == [])
+        try await store.close()
+    }
+
     /// SQLite does not notice damage within a value.
     @Test(arguments: ["'771bc87c7ad1e4b8\u{FFFD}5I'", "x'00FF'", "''", "7", "hex(zeroblob(31)) || 'ZZ'"])
     func `A result with an invalid file name is queued again and reported`(_ value: String) async throws {
@@ -110,13 +121,7 @@ struct SalvageTests {
             }
             #expect(report.unreadable == ["1 rows of the table renditions were invalid."])
             #expect(report.requeued == 1)
-            let again = try JobStore(path: path)
-            let states = try await again.database.read { db in
-                try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
-            }
-            #expect(states == ["done", "queued", "done"])
-            #expect(try await again.maintenance.inconsistencies() == [])
-            try await again.close()
+            try await expect(["done", "queued", "done"], at: path)
         }
     }
 
@@ -143,13 +148,7 @@ struct SalvageTests {
                 items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
             }
             #expect(report.requeued == 2)
-            let again = try JobStore(path: path)
-            let states = try await again.database.read { db in
-                try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
-            }
-            #expect(states == ["done", "queued", "queued"])
-            #expect(try await again.maintenance.inconsistencies() == [])
-            try await again.close()
+            try await expect(["done", "queued", "queued"], at: path)
         }
     }
 

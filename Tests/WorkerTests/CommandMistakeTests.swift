@@ -73,10 +73,7 @@ import Testing
     ) async throws {
         try await withWorker { w in
             try await w.run("init")
-            try w.write(file.bytes, to: w.place(file.name))
-            let arguments = file.arguments.split(separator: " ").map { $0 == "FILE" ? w.place(file.name) : String($0) }
-            let refused = try await w.run(arguments, expecting: file.code)
-            for piece in file.answer { #expect(refused.errors.contains(piece), "\(refused.errors)") }
+            _ = try await file.refused(by: w)
             #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
         }
     }
@@ -124,12 +121,9 @@ import Testing
     @Test(arguments: manifests) func `A mistake in a manifest is refused with its line`(_ file: File) async throws {
         try await withWorker { w in
             try await w.run("init")
-            try w.write(file.bytes, to: w.place(file.name))
-            let arguments = file.arguments.split(separator: " ").map { $0 == "FILE" ? w.place(file.name) : String($0) }
-            let refused = try await w.run(arguments, expecting: file.code)
-            for piece in file.answer { #expect(refused.errors.contains(piece), "\(refused.errors)") }
+            let errors = try await file.refused(by: w)
             for word in ["parser:", "scanner:", "Context", "flow sequence"] {
-                #expect(!refused.errors.contains(word), "\(refused.errors)")
+                #expect(!errors.contains(word), "\(errors)")
             }
             #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
         }

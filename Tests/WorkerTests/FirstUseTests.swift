@@ -164,6 +164,17 @@ import Testing
         init(_ line: String, _ name: String, bytes: [UInt8], _ answer: [String], code: Int32 = 64) {
             (arguments, self.name, self.bytes, self.answer, self.code) = (line, name, bytes, answer, code)
         }
+
+        /// Runs the command, which has to refuse the file with all pieces of the answer.
+        ///
+        /// - Returns: what the command said.
+        func refused(by w: TestWorker) async throws -> String {
+            try w.write(bytes, to: w.place(name))
+            let words = arguments.split(separator: " ").map { $0 == "FILE" ? w.place(name) : String($0) }
+            let errors = try await w.run(words, expecting: code).errors
+            for piece in answer { #expect(errors.contains(piece), "\(errors)") }
+            return errors
+        }
     }
 
     static let files = [
@@ -221,11 +232,8 @@ import Testing
     ) async throws {
         try await withWorker { w in
             try await w.run("init")
-            try w.write(file.bytes, to: w.place(file.name))
-            let arguments = file.arguments.split(separator: " ").map { $0 == "FILE" ? w.place(file.name) : String($0) }
-            let refused = try await w.run(arguments, expecting: file.code)
-            for piece in file.answer { #expect(refused.errors.contains(piece), "\(refused.errors)") }
-            #expect(!refused.errors.contains("DecodingError") && !refused.errors.contains("YamlError"))
+            let errors = try await file.refused(by: w)
+            #expect(!errors.contains("DecodingError") && !errors.contains("YamlError"))
             #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
         }
     }
