@@ -39,7 +39,11 @@ struct LeaseTests {
             let items = try await living.queue.claim(limit: 2, worker: worker).items
             #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)
             #expect(try await living.queue.lost(of: items) == [])
-            #expect(try await queue.store.workers.live().map(\.pid) == [2])
+            var helpers = HelperCounts()
+            (helpers.running, helpers.busy, helpers.waiting, helpers.started, helpers.died) = (4, 3, 2, 5, 1)
+            try await living.workers.note(helpers, of: worker)
+            let live = try await queue.store.workers.live()
+            #expect(live.map(\.pid) == [2] && live.map(\.inHand) == [2] && live.map(\.helpers) == [helpers])
             try await living.close()
         }
     }

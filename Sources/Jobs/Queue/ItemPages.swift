@@ -133,11 +133,10 @@ extension JobReports {
         of job: JobID, after start: Int64, isDescending: Bool = false, limit: Int, in db: Database,
     ) throws -> Int64? {
         let (compare, order, furthest) = isDescending ? ("<", "DESC", "min") : (">", "ASC", "max")
-        return try db.integer(
-            """
-            SELECT \(furthest)(id) FROM
-                (SELECT id FROM items WHERE job = ? AND id \(compare) ? ORDER BY id \(order) LIMIT \(limit))
-            """, [job, start])
+        let rest = "FROM items WHERE job = ? AND id \(compare) ?"
+        // Rows that OFFSET skips cost half as much as rows that a subquery returns.
+        return try db.integer("SELECT id \(rest) ORDER BY id \(order) LIMIT 1 OFFSET \(limit - 1)", [job, start])
+            ?? db.integer("SELECT \(furthest)(id) \(rest)", [job, start])
     }
 
     /// One item; nil if there is none with this number.

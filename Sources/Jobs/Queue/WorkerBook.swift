@@ -13,6 +13,31 @@ public struct WorkerStatus: Hashable, Sendable, Encodable {
     public let seenAt: WallTime
     /// The number of items that it has claimed and not ended.
     public let inHand: Int64
+    public let helpers: HelperCounts
+}
+
+/// The helper processes of a worker.
+public struct HelperCounts: Hashable, Sendable, Encodable {
+    /// Processes that run.
+    public var running: Int64 = 0
+    /// Those of them that have an image in hand.
+    public var busy: Int64 = 0
+    /// Images that wait for a helper.
+    public var waiting: Int64 = 0
+    /// Started since the worker began. A helper is replaced when it is worn out or has died.
+    public var started: Int64 = 0
+    /// Died, or killed because they took too long, since the worker began.
+    public var died: Int64 = 0
+
+    public init() {}
+
+    init(row: Row) {
+        running = row["helpers"]
+        busy = row["helpers_busy"]
+        waiting = row["helpers_waiting"]
+        started = row["helpers_started"]
+        died = row["helpers_died"]
+    }
 }
 
 /// Registers workers, extends their leases, and reclaims the items of dead workers.
@@ -47,6 +72,17 @@ public struct WorkerBook: Sendable {
     /// caller closes it.
     public func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         try gate.lockFile.helperMark(of: worker)
+    }
+
+    /// Records what the worker's helpers do, for reports.
+    public func note(_ helpers: HelperCounts, of worker: Int64) async throws(JobsError) {
+        try await gate.write(isDurable: false) { db in
+            try db.run(
+                """
+                UPDATE workers SET helpers = ?, helpers_busy = ?, helpers_waiting = ?, helpers_started = ?, helpers_died = ?
+                WHERE id = ?
+                """, [helpers.running, helpers.busy, helpers.waiting, helpers.started, helpers.died, worker])
+        }
     }
 
     /// Removes a worker, and queues its active items again.
@@ -187,7 +223,7 @@ public struct WorkerBook: Sendable {
         let all = try await gate.read { db in
             try db.rows(
                 """
-                SELECT id, host, pid, started_at, seen_at, (
+                SELECT *, (
                     SELECT count(*) FROM leases CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
                     WHERE leases.worker = workers.id) AS in_hand
                 FROM workers ORDER BY id
@@ -195,7 +231,8 @@ public struct WorkerBook: Sendable {
             ).map {
                 WorkerStatus(
                     id: $0["id"], host: $0["host"], pid: $0["pid"], startedAt: WallTime(milliseconds: $0["started_at"]),
-                    seenAt: WallTime(milliseconds: $0["seen_at"]), inHand: $0["in_hand"])
+                    seenAt: WallTime(milliseconds: $0["seen_at"]), inHand: $0["in_hand"], helpers: HelperCounts(row: $0)
+                )
             }
         }
         return all.filter { gate.lockFile.isAlive(worker: $0.id) }

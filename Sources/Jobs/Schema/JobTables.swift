@@ -155,14 +155,20 @@ extension Schema {
             PRIMARY KEY (item, at)
         ) WITHOUT ROWID;
 
-        -- sharing says whether a worker keeps to its shares of what all may use; one that is alone has everything.
+        -- sharing says whether a worker keeps to its shares of what all may use; one that is alone has everything. The
+        -- helpers_ columns are as the worker last reported them; started and died count since it began.
         CREATE TABLE workers (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             host TEXT NOT NULL,
             pid INTEGER NOT NULL,
             started_at INTEGER NOT NULL,
             seen_at INTEGER NOT NULL,
-            sharing INTEGER NOT NULL DEFAULT 1
+            sharing INTEGER NOT NULL DEFAULT 1,
+            helpers INTEGER NOT NULL DEFAULT 0,
+            helpers_busy INTEGER NOT NULL DEFAULT 0,
+            helpers_waiting INTEGER NOT NULL DEFAULT 0,
+            helpers_started INTEGER NOT NULL DEFAULT 0,
+            helpers_died INTEGER NOT NULL DEFAULT 0
         );
         -- is_alone says that the lease's item was the only one that its worker held.
         CREATE TABLE leases (

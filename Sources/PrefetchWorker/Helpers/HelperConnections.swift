@@ -55,6 +55,7 @@ final class HelperConnections: Sendable {
     private struct State {
         var sockets: [ObjectIdentifier: DescriptorSocket] = [:]
         var areCut = false
+        var started: Int64 = 0
     }
 
     private let state = Mutex(State())
@@ -62,9 +63,13 @@ final class HelperConnections: Sendable {
 
     var areCut: Bool { state.withLock { $0.areCut } }
 
+    /// How many helpers run, and how many have been started.
+    var counts: (running: Int, started: Int64) { state.withLock { ($0.sockets.count, $0.started) } }
+
     func opened(_ socket: DescriptorSocket) {
         let areCut = state.withLock { state in
             state.sockets[ObjectIdentifier(socket)] = socket
+            state.started += 1
             return state.areCut
         }
         if areCut { Self.hangUp(socket) }

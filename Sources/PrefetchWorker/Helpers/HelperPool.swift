@@ -24,8 +24,9 @@ final class HelperPool: Sendable {
     /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
     let lines = HelperConnections()
-    /// Helpers that died, or were killed because they took too long, since this was last asked.
+    /// Helpers that died, or were killed because they took too long.
     private let deaths = Atomic<Int64>(0)
+    private let busy = Atomic<Int>(0)
     let turns: ProcessTurns
     let program: HelperProgram
 
@@ -103,7 +104,16 @@ final class HelperPool: Sendable {
 
     func noteDeath() { deaths.add(1, ordering: .relaxed) }
 
-    func takeDeaths() -> Int64 { deaths.exchange(0, ordering: .relaxed) }
+    var counts: HelperCounts {
+        let (running, started) = lines.counts
+        var counts = HelperCounts()
+        counts.running = Int64(running)
+        counts.busy = Int64(min(busy.load(ordering: .relaxed), running))
+        counts.waiting = Int64(queue.count)
+        counts.started = started
+        counts.died = deaths.load(ordering: .relaxed)
+        return counts
+    }
 
     /// Accepts no more images; the helpers end after the waiting ones.
     func close() { queue.close() }
@@ -154,6 +164,8 @@ final class HelperPool: Sendable {
         from slot: HelperSlot, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
     ) async -> Bool {
         guard let work = slot.take() else { return true }
+        busy.add(1, ordering: .relaxed)
+        defer { busy.subtract(1, ordering: .relaxed) }
         turns.start(work.item)
         if work.isFactsOnly {
             guard let count = await askFacts(work, of: helper, on: thread) else { return false }

@@ -127,7 +127,12 @@ CREATE TABLE workers (
     pid INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL,
-    sharing INTEGER NOT NULL DEFAULT 1
+    sharing INTEGER NOT NULL DEFAULT 1,
+    helpers INTEGER NOT NULL DEFAULT 0,
+    helpers_busy INTEGER NOT NULL DEFAULT 0,
+    helpers_waiting INTEGER NOT NULL DEFAULT 0,
+    helpers_started INTEGER NOT NULL DEFAULT 0,
+    helpers_died INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE leases (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
