@@ -1,4 +1,3 @@
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -101,7 +100,7 @@ struct ClaimOrderTests {
             let place = Precedence(priority: 5, order: .fifo, job: middle)
             let first = try await queue.job(name: "first", priority: 7, order: .fifo)
             try await queue.store.database.write { db in
-                try db.execute(sql: "UPDATE items SET priority = -50 WHERE job = \(first)")
+                try db.script("UPDATE items SET priority = -50 WHERE job = \(first)")
             }
             _ = try await queue.job(name: "urgent", priority: 6, order: .fifo)
             #expect(try await urls(queue, above: place) == ["urgent.example/0.jpg"])

@@ -1,4 +1,3 @@
-import GRDB
 import SystemPackage
 import TestSupport
 import Testing
@@ -8,7 +7,7 @@ import Testing
 /// Which commits are on the disk when they return.
 @Suite("Durability of commits", .timeLimit(.minutes(15)))
 struct DurabilityTests {
-    private static func level(_ db: Database) throws -> Int? { try Int.fetchOne(db, sql: "PRAGMA synchronous") }
+    private static func level(_ db: Connection) throws -> Int? { try db.int("PRAGMA synchronous") }
 
     @Test func `A durable commit is synced, and a commit that may be lost is not`() async throws {
         try await withQueue { queue in
@@ -31,7 +30,7 @@ struct DurabilityTests {
         try await withQueue { queue in
             await #expect(throws: JobsError.self) {
                 _ = try await queue.store.database.write(isDurable: false) { db in
-                    try db.execute(sql: "SELECT * FROM nowhere")
+                    try db.script("SELECT * FROM nowhere")
                 }
             }
             let level = try await queue.store.database.write { try Self.level($0) }

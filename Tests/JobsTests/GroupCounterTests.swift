@@ -1,5 +1,4 @@
 import Core
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -68,7 +67,7 @@ struct GroupCounterTests {
         try await withQueue { queue in
             _ = try await queue.job(5)
             _ = try await queue.job(5, name: "other")
-            try await queue.store.database.write { try $0.execute(sql: "CREATE TRIGGER users_own \(trigger)") }
+            try await queue.store.database.write { try $0.script("CREATE TRIGGER users_own \(trigger)") }
             for _ in 0..<3 {
                 let items = try await queue.claim(4)
                 let endings: [(item: ClaimedItem, ending: ItemEnding)] = items.enumerated().map {

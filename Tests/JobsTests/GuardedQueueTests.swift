@@ -85,7 +85,10 @@ struct GuardedQueueTests {
             ("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, 1, 'cancelled')", internals),
             ("INSERT INTO job_additions VALUES (2)", internals),
             ("INSERT INTO leases (worker, claimed_at, expires_at) VALUES (99, 0, 9223372036854775807)", internals),
-            ("INSERT INTO workers VALUES (9223372036854775807, 'x', 1, 1, 1, 1)", internals),
+            (
+                "INSERT INTO workers (id, host, pid, started_at, seen_at) VALUES (9223372036854775807, 'x', 1, 1, 1)",
+                internals
+            ),
             ("UPDATE workers SET id = 9223372036854775807", internals),
             ("INSERT INTO reservations VALUES (999, 9223372036854775807)", internals),
             ("UPDATE items SET deaths = 2.5", deaths), ("UPDATE items SET deaths = 'many'", deaths),

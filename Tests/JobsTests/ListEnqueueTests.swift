@@ -1,5 +1,4 @@
 import Core
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -50,14 +49,14 @@ import Testing
     @Test func `A user's own trigger sees each row`() async throws {
         try await withTemporaryQueue { queue in
             try await queue.store.database.write { db in
-                try db.execute(sql: "CREATE TABLE seen (url TEXT)")
-                try db.execute(
-                    sql: "CREATE TRIGGER mine AFTER INSERT ON items BEGIN INSERT INTO seen VALUES (NEW.url); END")
+                try db.script("CREATE TABLE seen (url TEXT)")
+                try db.script(
+                    "CREATE TRIGGER mine AFTER INSERT ON items BEGIN INSERT INTO seen VALUES (NEW.url); END")
             }
             _ = try await enqueue(queue, Self.rows)
             #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM seen") } == 2)
             #expect(try await queue.store.maintenance.inconsistencies() == [])
-            try await queue.store.database.write { db in try db.execute(sql: "DROP TRIGGER mine; DROP TABLE seen") }
+            try await queue.store.database.write { db in try db.script("DROP TRIGGER mine; DROP TABLE seen") }
         }
     }
 }

@@ -85,11 +85,11 @@ struct LockingTests {
         try await withQueue { queue in
             let reader = try held(queue.path, "BEGIN")
             try await queue.store.database.write { db in
-                try db.execute(sql: "CREATE TABLE ballast (b BLOB)")
+                try db.script("CREATE TABLE ballast (b BLOB)")
             }
             for _ in 0..<9 {
                 try await queue.store.database.write { db in
-                    try db.execute(sql: "INSERT INTO ballast VALUES (randomblob(4194304))")
+                    try db.script("INSERT INTO ballast VALUES (randomblob(4194304))")
                 }
             }
             let clock = ContinuousClock()

@@ -82,9 +82,9 @@ import Testing
                     let columns = "id, job, url, state, meta, fallbacks, priority"
                     found.append(
                         try await queue.store.database.read { db in
-                            try Row.fetchAll(db, sql: "SELECT \(columns) FROM items ORDER BY id").map(\.description)
-                                + Row.fetchAll(db, sql: "SELECT total, queued, not_new, state, options FROM jobs")
-                                .map(\.description)
+                            try db.rows("SELECT \(columns) FROM items ORDER BY id").map(\.values.description)
+                                + db.rows("SELECT total, queued, not_new, state, options FROM jobs")
+                                .map(\.values.description)
                         })
                 }
             }
@@ -201,13 +201,13 @@ import Testing
     @Test func `A user's trigger sees the job of each row of a long list`() async throws {
         try await withTemporaryQueue { queue in
             try await queue.store.database.write { db in
-                try db.execute(sql: "CREATE TABLE seen (name TEXT)")
-                try db.execute(
-                    sql: """
-                        CREATE TRIGGER mine AFTER INSERT ON items BEGIN
-                            INSERT INTO seen SELECT name FROM jobs WHERE id = NEW.job;
-                        END
-                        """)
+                try db.script("CREATE TABLE seen (name TEXT)")
+                try db.script(
+                    """
+                    CREATE TRIGGER mine AFTER INSERT ON items BEGIN
+                        INSERT INTO seen SELECT name FROM jobs WHERE id = NEW.job;
+                    END
+                    """)
             }
             _ = try await Self.addition(queue, ListRows(Self.urls()), as: NewJob(name: "mine", urls: [])).add { id, _ in
                 id
@@ -216,7 +216,7 @@ import Testing
                 try $0.integer("SELECT count(*) FROM seen WHERE name = 'mine'")
             }
             #expect(seen == Int64(Self.count))
-            try await queue.store.database.write { db in try db.execute(sql: "DROP TRIGGER mine; DROP TABLE seen") }
+            try await queue.store.database.write { db in try db.script("DROP TRIGGER mine; DROP TABLE seen") }
         }
     }
 

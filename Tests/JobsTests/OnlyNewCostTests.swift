@@ -1,4 +1,3 @@
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -10,8 +9,8 @@ struct OnlyNewCostTests {
         try await withQueue { queue in
             let old = try await queue.job()
             let triggers = try await queue.store.database.read { db in
-                try String.fetchAll(
-                    db, sql: "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
+                try db.texts(
+                    "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
             }
             // The triggers refuse a new item that is done, so they are dropped for this statement.
             try await queue.corrupt(
@@ -21,7 +20,7 @@ struct OnlyNewCostTests {
                     SELECT \(old), 'https://a.example/' || n, 'done', 1 FROM numbers;
                 UPDATE jobs SET done = done + 100000, total = total + 100000 WHERE id = \(old);
                 """)
-            try await queue.store.database.write { db in for sql in triggers { try db.execute(sql: sql) } }
+            try await queue.store.database.write { db in for sql in triggers { try db.script(sql) } }
             let feed = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/0"], options: "only-new"))
             let job = try #require(feed)
             #expect(try await queue.store.reports.progress(job: job)?.notNew == 1)

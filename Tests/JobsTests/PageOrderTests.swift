@@ -10,24 +10,22 @@ import Testing
 struct PageOrderTests {
     @Test(arguments: 1...20) func `The order of keys is SQLite's`(_ seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
-        let values: [DatabaseValue] = (0..<60).map { _ in
+        let values: [SQLValue] = (0..<60).map { _ in
             switch Int.random(in: 0..<5, using: &random) {
             case 0: .null
-            case 1: Int64.random(in: -9...9, using: &random).databaseValue
-            case 2: Double.random(in: -9...9, using: &random).databaseValue
-            case 3: ["", "a", "A", "é", "e\u{301}", "\u{FFFD}", "😀", "zz"].randomElement(using: &random)!.databaseValue
-            default: Data((0..<2).map { _ in UInt8.random(in: 0...255, using: &random) }).databaseValue
+            case 1: .integer(.random(in: -9...9, using: &random))
+            case 2: .real(.random(in: -9...9, using: &random))
+            case 3: .text(["", "a", "A", "é", "e\u{301}", "\u{FFFD}", "😀", "zz"].randomElement(using: &random)!)
+            default: .bytes((0..<2).map { _ in UInt8.random(in: 0...255, using: &random) })
             }
         }
-        try DatabaseQueue().write { db in
-            try db.execute(sql: "CREATE TABLE v (a, b)")
+        try DatabaseQueue().write { sqlite in
+            let db = Connection(sqlite)
+            try db.run("CREATE TABLE v (a, b)")
             for value in values {
-                try db.execute(
-                    sql: "INSERT INTO v VALUES (?, ?)", arguments: [value, values.randomElement(using: &random)])
+                try db.run("INSERT INTO v VALUES (?, ?)", [value, values.randomElement(using: &random)])
             }
-            let rows = try Row.fetchAll(db, sql: "SELECT DISTINCT a, b FROM v ORDER BY a, b").map {
-                Array($0.databaseValues)
-            }
+            let rows = try db.rows("SELECT DISTINCT a, b FROM v ORDER BY a, b").map(\.values)
             for (first, second) in zip(rows, rows.dropFirst()) {
                 #expect(PageOrder.isBeyond(first, second) && !PageOrder.isBeyond(second, first), "\(first) \(second)")
                 #expect(!PageOrder.isBeyond(first, first))

@@ -1,4 +1,3 @@
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -22,7 +21,7 @@ struct QuarantineClockTests {
             // And nothing is too young for no age at all.
             #expect(try await store.eviction.expired(inQuarantine: ["a", "d"], after: 0) == ["a", "d"])
             // What was gone in between is new.
-            try await store.database.write { db in try db.execute(sql: "UPDATE quarantined SET seen_at = 1") }
+            try await store.database.write { db in try db.script("UPDATE quarantined SET seen_at = 1") }
             #expect(try await store.eviction.expired(inQuarantine: ["b", "d"], after: Self.day) == ["d"])
         }
     }
@@ -30,7 +29,7 @@ struct QuarantineClockTests {
     @Test func `A name in quarantine that is stored as text and as bytes counts as one name`() async throws {
         try await withQueue { queue in
             try await queue.store.database.write { db in
-                try db.execute(sql: "INSERT INTO quarantined VALUES ('a', 1), (x'61', 2)")
+                try db.script("INSERT INTO quarantined VALUES ('a', 1), (x'61', 2)")
             }
             #expect(try await queue.store.eviction.expired(inQuarantine: ["a"], after: 0) == ["a"])
         }

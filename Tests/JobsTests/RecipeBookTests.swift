@@ -1,5 +1,4 @@
 import Core
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -16,10 +15,9 @@ import Testing
 
     private func variants(_ text: String?, in queue: Queue) async throws -> String? {
         try await queue.store.database.write { db in
-            try db.execute(
-                sql: "INSERT INTO jobs (urls, variants) VALUES (json_array('https://a.example/1'), ?)",
-                arguments: [text])
-            return try String.fetchOne(db, sql: "SELECT variants FROM jobs WHERE id = last_insert_rowid()")
+            try db.run(
+                "INSERT INTO jobs (urls, variants) VALUES (json_array('https://a.example/1'), ?)", [text])
+            return try db.text("SELECT variants FROM jobs WHERE id = last_insert_rowid()")
         }
     }
 
@@ -43,17 +41,17 @@ import Testing
         try await withRecipes { (queue) async throws -> Void in
             _ = try await variants("recipe:shop2", in: queue)
             try await queue.store.database.write { db in
-                try db.execute(
-                    sql: "INSERT INTO items (job, url, variants) VALUES (1, 'https://a.example/2', 'recipe:shop')")
+                try db.script(
+                    "INSERT INTO items (job, url, variants) VALUES (1, 'https://a.example/2', 'recipe:shop')")
                 #expect(
-                    try String.fetchOne(db, sql: "SELECT variants FROM items WHERE id = 2") == "thumb=1x1,webp card=2x2"
+                    try db.text("SELECT variants FROM items WHERE id = 2") == "thumb=1x1,webp card=2x2"
                 )
-                try db.execute(sql: "UPDATE jobs SET variants = 'x=1x1 recipe:shop' WHERE id = 1")
-                #expect(try String.fetchOne(db, sql: "SELECT variants FROM jobs") == "x=1x1 thumb=1x1,webp card=2x2")
-                try db.execute(sql: "PRAGMA recursive_triggers = ON")
-                try db.execute(sql: "UPDATE jobs SET variants = 'recipe:shop2' WHERE id = 1")
-                #expect(try String.fetchOne(db, sql: "SELECT variants FROM jobs") == "big=3x3")
-                try db.execute(sql: "PRAGMA recursive_triggers = OFF")
+                try db.script("UPDATE jobs SET variants = 'x=1x1 recipe:shop' WHERE id = 1")
+                #expect(try db.text("SELECT variants FROM jobs") == "x=1x1 thumb=1x1,webp card=2x2")
+                try db.script("PRAGMA recursive_triggers = ON")
+                try db.script("UPDATE jobs SET variants = 'recipe:shop2' WHERE id = 1")
+                #expect(try db.text("SELECT variants FROM jobs") == "big=3x3")
+                try db.script("PRAGMA recursive_triggers = OFF")
             }
         }
     }
@@ -83,7 +81,7 @@ import Testing
             #expect(try await queue.store.recipes.remove("shop2"))
             #expect(try await queue.store.recipes.remove("shop2") == false)
             let stored = try await queue.store.database.read { db in
-                try String.fetchOne(db, sql: "SELECT variants FROM jobs WHERE id = ?", arguments: [job])
+                try db.text("SELECT variants FROM jobs WHERE id = ?", [job])
             }
             #expect(stored == "thumb=1x1,webp card=2x2")
             #expect(try await queue.store.recipes.all() == [Recipe(name: "shop", variants: "other=5x5")])

@@ -1,5 +1,4 @@
 import Core
-import GRDB
 import Testing
 
 @testable import Jobs
@@ -20,12 +19,12 @@ struct RefusedChangeTests {
         try await withQueue { queue in
             let job = try await queue.job(5)
             try await queue.store.database.write { db in
-                try db.execute(sql: "CREATE TABLE own (url TEXT NOT NULL)")
-                try db.execute(
-                    sql: """
-                        CREATE TRIGGER users_own BEFORE UPDATE OF state ON items
-                        WHEN NEW.state = '\(state)' AND NEW.id % 2 = 0 \(body)
-                        """)
+                try db.script("CREATE TABLE own (url TEXT NOT NULL)")
+                try db.script(
+                    """
+                    CREATE TRIGGER users_own BEFORE UPDATE OF state ON items
+                    WHEN NEW.state = '\(state)' AND NEW.id % 2 = 0 \(body)
+                    """)
             }
             let items = try await queue.claim()
             let isClaimRefused = state == "active"
@@ -35,15 +34,15 @@ struct RefusedChangeTests {
             #expect(finished.fencedOut == [])
             #expect(finished.refused.keys.sorted() == (isClaimRefused ? [] : [2, 4]))
             let rows = try await queue.store.database.read { db in
-                try String.fetchAll(
-                    db, sql: "SELECT id || ' ' || state || ' ' || coalesce(class, '') FROM items ORDER BY id")
+                try db.texts(
+                    "SELECT id || ' ' || state || ' ' || coalesce(class, '') FROM items ORDER BY id")
             }
             #expect(
                 rows == [
                     "1 done ", "2 failed refused-by-database", "3 done ", "4 failed refused-by-database", "5 done ",
                 ])
             let message = try await queue.store.database.read { db in
-                try String.fetchOne(db, sql: "SELECT message FROM items WHERE id = 4") ?? ""
+                try db.text("SELECT message FROM items WHERE id = 4") ?? ""
             }
             #expect(message.hasPrefix("The database refuses that item 4 becomes '\(state)': "), "\(message)")
             #expect(try await queue.progress(job).state == .finished)
@@ -54,11 +53,11 @@ struct RefusedChangeTests {
         try await withQueue { queue in
             let job = try await queue.job(20)
             try await queue.store.database.write { db in
-                try db.execute(
-                    sql: """
-                        CREATE TRIGGER users_own BEFORE UPDATE OF state ON items
-                        WHEN NEW.state = 'active' AND NEW.id <= 10 BEGIN SELECT RAISE(ABORT, 'later'); END
-                        """)
+                try db.script(
+                    """
+                    CREATE TRIGGER users_own BEFORE UPDATE OF state ON items
+                    WHEN NEW.state = 'active' AND NEW.id <= 10 BEGIN SELECT RAISE(ABORT, 'later'); END
+                    """)
             }
             let first = try await queue.store.queue.claim(limit: 8, worker: queue.worker)
             #expect(first.items.isEmpty && first.refused.map(\.item) == Array(1...8))
@@ -74,14 +73,14 @@ struct RefusedChangeTests {
             for place in ["queued", "active", "delayed", "dead"] {
                 let job = try await queue.job(3, name: place)
                 let guarded = try await queue.store.database.read { db in
-                    try Int64.fetchOne(db, sql: "SELECT max(id) - 1 FROM items")
+                    try db.integer("SELECT max(id) - 1 FROM items")
                 }
                 let bar = "OLD.state = '\(place == "dead" ? "active" : place)'"
                 let create = """
                     CREATE TRIGGER users_own BEFORE UPDATE OF state ON items WHEN NEW.id = \(guarded ?? 0) AND \(bar) BEGIN
                         SELECT \(refusal); END
                     """
-                try await queue.store.database.write { try $0.execute(sql: create) }
+                try await queue.store.database.write { try $0.script(create) }
                 var items = try await queue.claim()
                 if place == "delayed" {
                     try await queue.store.queue.finish(
@@ -101,10 +100,10 @@ struct RefusedChangeTests {
                 #expect([counts.done, counts.failed] == [2, 1], "\(place)")
                 #expect(counts.state == .finished, "\(place)")
                 let logged = try await queue.store.database.read { db in
-                    try Int.fetchOne(db, sql: "SELECT count(*) FROM events WHERE item = ?", arguments: [guarded])
+                    try db.int("SELECT count(*) FROM events WHERE item = ?", [guarded])
                 }
                 #expect(logged == 1, "\(place)")
-                try await queue.store.database.write { try $0.execute(sql: "DROP TRIGGER users_own") }
+                try await queue.store.database.write { try $0.script("DROP TRIGGER users_own") }
             }
         }
     }
@@ -113,11 +112,11 @@ struct RefusedChangeTests {
         try await withQueue { queue in
             let job = try await queue.job(3)
             try await queue.store.database.write { db in
-                try db.execute(
-                    sql: """
-                        CREATE TRIGGER users_own AFTER INSERT ON renditions WHEN NEW.item = 2 BEGIN
-                            SELECT RAISE(ABORT, 'not this picture'); END
-                        """)
+                try db.script(
+                    """
+                    CREATE TRIGGER users_own AFTER INSERT ON renditions WHEN NEW.item = 2 BEGIN
+                        SELECT RAISE(ABORT, 'not this picture'); END
+                    """)
             }
             let items = try await queue.claim()
             try await queue.store.queue.finish(items.map { ($0, $0.completion(clock: queue.clock)) })

@@ -6,11 +6,11 @@ import Testing
 /// The statements that are run for every item.
 @Suite("Row statements", .timeLimit(.minutes(1)))
 struct RowStatementTests {
-    private func withDatabase(_ body: (Database) throws -> Void) throws {
+    private func withDatabase(_ body: (Connection) throws -> Void) throws {
         let database = try DatabaseQueue()
         try database.write { db in
             try db.execute(sql: "CREATE TABLE kept (id INTEGER PRIMARY KEY, value, CONSTRAINT small CHECK (id < 1000))")
-            try body(db)
+            try body(Connection(db))
         }
     }
 
@@ -29,7 +29,7 @@ struct RowStatementTests {
             let rows = try select.all { [$0.text(0), $0.text(1)] }
             #expect(rows == [[text, "text"], [text, "text"]])
             // All of it is there for other programs, too.
-            let count = try Int.fetchOne(db, sql: "SELECT length(CAST(value AS BLOB)) FROM kept WHERE id = 1")
+            let count = try db.int("SELECT length(CAST(value AS BLOB)) FROM kept WHERE id = 1")
             #expect(count == text.utf8.count)
         }
     }
@@ -62,7 +62,7 @@ struct RowStatementTests {
     @Test("A number out of range is read as the nearest in range, and a text as 0")
     func misfits() throws {
         try withDatabase { db in
-            try db.execute(sql: "INSERT INTO kept (id, value) VALUES (1, 300), (2, 'seven'), (3, -300)")
+            try db.script("INSERT INTO kept (id, value) VALUES (1, 300), (2, 'seven'), (3, -300)")
             let select = try RowStatement("SELECT value FROM kept ORDER BY id", in: db)
             #expect(try select.all { $0.number(0) as Int8? } == [127, 0, -128])
         }
@@ -79,7 +79,7 @@ struct RowStatementTests {
             try insert.run(1, "a")
             #expect(db.changesCount == 1)
             #expect(throws: DatabaseError.self) { try insert.run(1, "again") }
-            #expect(try String.fetchAll(db, sql: "SELECT value FROM kept") == ["a"])
+            #expect(try db.texts("SELECT value FROM kept") == ["a"])
         }
     }
 
@@ -87,14 +87,14 @@ struct RowStatementTests {
     func interrupted() throws {
         struct Enough: Error {}
         try withDatabase { db in
-            try db.execute(sql: "INSERT INTO kept (id) VALUES (1), (2), (3)")
+            try db.script("INSERT INTO kept (id) VALUES (1), (2), (3)")
             let select = try RowStatement("SELECT id FROM kept ORDER BY id", in: db)
             #expect(throws: Enough.self) { try select.all { _ in throw Enough() } as [Int64] }
             // One that still stood at a row would keep the table from being dropped.
-            try db.execute(sql: "DELETE FROM kept WHERE id = 1")
+            try db.script("DELETE FROM kept WHERE id = 1")
             #expect(try select.first { $0.integer(0) } == 2)
             #expect(try select.all { $0.integer(0) } == [2, 3])
-            try db.execute(sql: "DROP TABLE kept")
+            try db.script("DROP TABLE kept")
         }
     }
 }

@@ -93,7 +93,7 @@ struct SalvageTests {
     private func expect(_ states: [String], at path: String) async throws {
         let store = try JobStore(path: path)
         let found = try await store.database.read { db in
-            try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
+            try db.texts("SELECT state FROM items ORDER BY id")
         }
         #expect(found == states)
         #expect(try await store.maintenance.inconsistencies() == [])
@@ -113,7 +113,7 @@ struct SalvageTests {
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
             try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
-                try db.execute(sql: "UPDATE renditions SET blob = \(value) WHERE item = \(items[1].id)")
+                try db.script("UPDATE renditions SET blob = \(value) WHERE item = \(items[1].id)")
             }
             try await store.close()
             let report = try Salvage.run(database: path, now: Self.now) {
@@ -131,7 +131,7 @@ struct SalvageTests {
             let store = try JobStore(path: path)
             _ = try await store.queue.enqueue(NewJob(urls: (0..<3).map { "https://a.example/\($0).jpg" }))
             try await store.database.write { db in
-                try db.execute(sql: "UPDATE items SET variants = 'hero=640x,webp' WHERE url LIKE '%/1.jpg'")
+                try db.script("UPDATE items SET variants = 'hero=640x,webp' WHERE url LIKE '%/1.jpg'")
             }
             let worker = try await store.workers.register(host: "test", pid: 1)
             let items = try await store.queue.claim(limit: 3, worker: worker).items
@@ -139,9 +139,9 @@ struct SalvageTests {
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
             try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
-                try db.execute(sql: "UPDATE renditions SET name = 'hero' WHERE item = \(items[1].id)")
+                try db.script("UPDATE renditions SET name = 'hero' WHERE item = \(items[1].id)")
                 // A lost row, without which nothing is compared.
-                try db.execute(sql: "UPDATE renditions SET blob = '' WHERE item = \(items[2].id)")
+                try db.script("UPDATE renditions SET blob = '' WHERE item = \(items[2].id)")
             }
             try await store.close()
             let report = try Salvage.run(database: path, now: Self.now) {
@@ -164,10 +164,10 @@ struct SalvageTests {
             _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
             try await store.workers.unregister(worker: worker)
             try await store.database.write { db in
-                try db.execute(
-                    sql: """
-                        INSERT INTO renditions SELECT item, 'thumb', blob, size, format, width, height FROM renditions
-                        """)
+                try db.script(
+                    """
+                    INSERT INTO renditions SELECT item, 'thumb', blob, size, format, width, height FROM renditions
+                    """)
             }
             try await store.close()
             // A page in the middle of the results can't be read any more.
@@ -190,12 +190,11 @@ struct SalvageTests {
             #expect(!report.isComplete && (1..<400).contains(report.requeued))
             let again = try JobStore(path: path)
             let halves = try await again.database.read { db in
-                try Int.fetchOne(
-                    db,
-                    sql: """
-                        SELECT count(*) FROM items WHERE state = 'done'
-                            AND (SELECT count(*) FROM renditions WHERE item = items.id) <> 2
-                        """)
+                try db.int(
+                    """
+                    SELECT count(*) FROM items WHERE state = 'done'
+                        AND (SELECT count(*) FROM renditions WHERE item = items.id) <> 2
+                    """)
             }
             #expect(halves == 0)
             #expect(try await again.reports.backlog().queued == report.requeued)

@@ -1,4 +1,3 @@
-import GRDB
 import SystemPackage
 import TestSupport
 import Testing
@@ -91,7 +90,7 @@ struct SourceFactsTests {
     {
         try await withQueue { queue in
             let plan = try await queue.store.database.read { db in
-                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM near_duplicates" + condition)
+                try db.rows("EXPLAIN QUERY PLAN SELECT * FROM near_duplicates" + condition)
                     .map { row -> String in row["detail"] }
             }
             for band in 0..<4 {

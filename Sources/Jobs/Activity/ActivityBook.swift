@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// The counters that all workers of a database share.
 ///

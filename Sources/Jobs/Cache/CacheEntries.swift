@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// The current file of each URL and variant.
 extension CacheIndex {
     /// The entry of a URL, made by any job, if its file is in the index.
@@ -28,19 +26,19 @@ extension CacheIndex {
         try await gate.read { db in try Self.entries(ofBlob: hash, limit: limit, in: db) }
     }
 
-    static func entries(ofBlob hash: String, limit: Int, in db: Database) throws -> [CacheEntry] {
+    static func entries(ofBlob hash: String, limit: Int, in db: Connection) throws -> [CacheEntry] {
         return try db.rows("SELECT * FROM cache_entries WHERE blob = ? LIMIT ?", [hash, limit]).map(
             CacheEntry.init(row:))
     }
 
-    static func entry(key: String, variant: String, in db: Database) throws -> CacheEntry? {
+    static func entry(key: String, variant: String, in db: Connection) throws -> CacheEntry? {
         return try db.row("SELECT * FROM cache_entries WHERE key = ? AND variant = ?", [key, variant]).map(
             CacheEntry.init(row:))
     }
 
     // MARK: - Links
 
-    static func keepsLinks(in db: Database) throws -> Bool {
+    static func keepsLinks(in db: Connection) throws -> Bool {
         try CacheProperty.value(Schema.linksProperty, in: db) == "tree"
     }
 
@@ -97,7 +95,7 @@ extension CacheIndex {
         public let link: CacheEntry
         /// Its row: the bytes of its key, variant and format, which may be no text, and the number that each removal has of
         /// its own.
-        fileprivate let row: [DatabaseValue]
+        fileprivate let row: [SQLValue]
     }
 
     /// Some links of removed entries.
@@ -109,7 +107,7 @@ extension CacheIndex {
                     CAST(key AS BLOB), CAST(variant AS BLOB), CAST(format AS BLOB), CAST(removal AS INTEGER)
                 FROM removed_links LIMIT ?
                 """, [limit]
-            ).map { RemovedLink(link: CacheEntry(row: $0), row: Array($0.databaseValues.suffix(4))) }
+            ).map { RemovedLink(link: CacheEntry(row: $0), row: Array($0.values.suffix(4))) }
         }
     }
 
@@ -126,7 +124,7 @@ extension CacheIndex {
                         DELETE FROM removed_links
                             WHERE key IN (CAST(?1 AS TEXT), ?1) AND variant IN (CAST(?2 AS TEXT), ?2)
                                 AND format IN (CAST(?3 AS TEXT), ?3) AND CAST(removal AS INTEGER) = ?4
-                        """, StatementArguments(link.row))
+                        """, SQLValues(link.row))
                 }
                 return (seen, seen)
             }
@@ -135,7 +133,7 @@ extension CacheIndex {
     }
 
     /// Records that a link must be deleted, if links are kept: in the transaction that removes its entry.
-    static func noteRemovedLink(of entry: CacheEntry, in db: Database) throws {
+    static func noteRemovedLink(of entry: CacheEntry, in db: Connection) throws {
         try db.run(
             """
             INSERT OR REPLACE INTO removed_links (key, variant, format) SELECT ?, ?, ?

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Blobs are evicted in steps: one transaction marks them as dying; a later one deletes the index rows that refer to
 /// them; then their files are deleted, outside any transaction, and last their own rows. After a crash in between, a
@@ -52,7 +51,7 @@ public struct CacheEviction: Sendable {
         ) { end in
             last.map {
                 PageOrder.isBeyond(
-                    [$0.time.databaseValue, $0.hash.databaseValue], [end.time.databaseValue, end.hash.databaseValue])
+                    [.integer($0.time), .text($0.hash)], [.integer(end.time), .text(end.hash)])
             } ?? true
         }
     }
@@ -76,7 +75,7 @@ public struct CacheEviction: Sendable {
 
     /// - Parameter isBeyond: whether a candidate comes after the one that the page continues after.
     private func page(
-        _ sql: String, _ values: StatementArguments, limit: Int, _ isBeyond: @escaping @Sendable (Candidate) -> Bool,
+        _ sql: String, _ values: SQLValues, limit: Int, _ isBeyond: @escaping @Sendable (Candidate) -> Bool,
     ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
         try await gate.read { db in
             let all = try db.rows(sql, values).map {
@@ -237,7 +236,7 @@ public struct CacheEviction: Sendable {
     /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil if it is evicted.
     /// - Returns: whether no row refers to it any more.
     static func forget(
-        blob hash: String, keepingRow: Bool = false, lostAt: SteadyTime? = nil, in db: Database,
+        blob hash: String, keepingRow: Bool = false, lostAt: SteadyTime? = nil, in db: Connection,
     ) throws -> Bool {
         let entries = try CacheIndex.entries(ofBlob: hash, limit: entriesPerSlice, in: db)
         let sources = try db.texts(
@@ -266,7 +265,7 @@ public struct CacheEviction: Sendable {
 
     /// Revives a dying blob of a pinned URL, but only while the index refers to the blob: entries that a user removes
     /// are removed although their URL is pinned.
-    private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
+    private static func revivePinned(_ hash: String, in db: Connection) throws -> Bool {
         try db.run(
             """
             UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// The cache's index: sources, variants, entries, keys and pins.
 public struct CacheIndex: Sendable {
@@ -168,7 +167,7 @@ public struct CacheIndex: Sendable {
 
     private static let placeholderColumns = ImagePlaceholders.columns.map(\.name).joined(separator: ", ")
 
-    private static func save(_ placeholders: ImagePlaceholders, hash: String, in db: Database) throws {
+    private static func save(_ placeholders: ImagePlaceholders, hash: String, in db: Connection) throws {
         let marks = ImagePlaceholders.columns.map { _ in ", ?" }.joined()
         let updates = ImagePlaceholders.columns.map { "\($0.name) = excluded.\($0.name)" }.joined(separator: ", ")
         try db.run(

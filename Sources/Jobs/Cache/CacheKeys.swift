@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// The cache keys of a URL: a job's rule may make another key than the URL's own.
 extension CacheIndex {
@@ -11,7 +10,7 @@ extension CacheIndex {
         try await gate.read { db in try Self.keys(ofURL: url, everyState: everyState, in: db) }
     }
 
-    static func keys(ofURL url: String, everyState: Bool = false, in db: Database) throws -> [String] {
+    static func keys(ofURL url: String, everyState: Bool = false, in db: Connection) throws -> [String] {
         var keys = [URLText.cacheKey(url)]
         // A fallback of the item may have served the URL.
         keys += try db.texts(
@@ -42,7 +41,7 @@ extension CacheIndex {
     }
 
     /// The rules of removed jobs, each once: one look-up per rule, independent of the number of its keys.
-    private static func rememberedRules(in db: Database) throws -> [String] {
+    private static func rememberedRules(in db: Connection) throws -> [String] {
         var rules: [String] = []
         while rules.count < 100,
             let rule = try db.text("SELECT min(rule) FROM key_rules WHERE rule > ?", [rules.last ?? ""])
@@ -53,7 +52,7 @@ extension CacheIndex {
     }
 
     /// Stores the rule by which a key was made, as long as the key is known: the job with the rule is being removed.
-    static func remember(_ rule: CacheKeyRule, of key: String, in db: Database) throws {
+    static func remember(_ rule: CacheKeyRule, of key: String, in db: Connection) throws {
         try db.run(
             """
             INSERT OR IGNORE INTO key_rules (rule, key) SELECT ?1, ?2
@@ -61,7 +60,7 @@ extension CacheIndex {
             """, [rule.text, key])
     }
 
-    static func forgetRules(of key: String, in db: Database) throws {
+    static func forgetRules(of key: String, in db: Connection) throws {
         try db.run("DELETE FROM key_rules WHERE key = ?", [key])
     }
 }
@@ -119,7 +118,7 @@ extension CacheIndex {
     }
 
     /// Deletes the facts of bytes that no URL and no variant refers to.
-    static func forgetFacts(ofUnused hash: String, in db: Database) throws {
+    static func forgetFacts(ofUnused hash: String, in db: Connection) throws {
         try db.run(
             """
             DELETE FROM source_facts WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.hash = ?1)

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 extension CacheIndex {
     /// The cache's place when it was last used, as `CachePlaces` stored it.
@@ -94,13 +93,12 @@ extension CacheIndex {
     private func shares(of name: @escaping @Sendable (String) -> String) async throws(JobsError) -> [CacheShare] {
         try await gate.read { db in
             var shares: [String: CacheShare] = [:]
-            let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT key, size FROM (SELECT DISTINCT cache_entries.key, blobs.hash, blobs.size FROM cache_entries
-                        JOIN blobs ON blobs.hash = cache_entries.blob AND blobs.dying = 0)
-                    """)
-            while let row = try rows.next() {
+            try db.forEachRow(
+                """
+                SELECT key, size FROM (SELECT DISTINCT cache_entries.key, blobs.hash, blobs.size FROM cache_entries
+                    JOIN blobs ON blobs.hash = cache_entries.blob AND blobs.dying = 0)
+                """
+            ) { row in
                 let host = name(row["key"])
                 var share = shares[host] ?? CacheShare(name: host, files: 0, bytes: 0)
                 share.files += 1
@@ -120,8 +118,7 @@ extension CacheIndex {
             let time = try reading.time(in: db)
             var shares = limits.map { CacheShare(name: $0.name, files: 0, bytes: 0) }
             shares.append(CacheShare(name: "longer", files: 0, bytes: 0))
-            let rows = try Row.fetchCursor(db, sql: "SELECT used_at, size FROM blobs WHERE dying = 0")
-            while let row = try rows.next() {
+            try db.forEachRow("SELECT used_at, size FROM blobs WHERE dying = 0") { row in
                 let age = time - SteadyTime(milliseconds: row["used_at"])
                 let index = limits.firstIndex { age <= $0.milliseconds } ?? limits.count
                 shares[index].files += 1

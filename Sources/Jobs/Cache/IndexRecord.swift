@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Writes a group's files into the cache index, in the transaction that ends the group's items.
 struct IndexRecord {
@@ -22,7 +21,7 @@ struct IndexRecord {
     private(set) var links: [CacheEntry] = []
 
     private let statements: RowStatements
-    private var db: Database { statements.db }
+    private var db: Connection { statements.db }
 
     init(now: Moment, held: HeldBlobs?, _ statements: RowStatements) {
         self.statements = statements

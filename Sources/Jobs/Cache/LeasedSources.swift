@@ -1,11 +1,10 @@
 internal import Core
-internal import GRDB
 
 /// The sources that active items may use. Neither these sources nor their variants are evicted.
 struct LeasedSources {
     private let hashes: Set<String>
 
-    init(in db: Database) throws {
+    init(in db: Connection) throws {
         let items = try db.rows(
             """
             SELECT \(ItemSchema.askedURL("items")), CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
@@ -13,7 +12,7 @@ struct LeasedSources {
             """)
         var rules: [String: CacheKeyRule] = [:]
         hashes = try items.reduce(into: []) { hashes, item in
-            let url: String = item[0]
+            let url = item[0] ?? ""
             var keys = [URLText.cacheKey(url)]
             // Best effort: an active item whose source is evicted meanwhile fetches it again.
             if let options = item[1] as String?,
@@ -30,7 +29,7 @@ struct LeasedSources {
     }
 
     /// Whether a blob has to stay: it is one of them, a variant of one, or pinned.
-    func hold(_ hash: String, in db: Database) throws -> Bool {
+    func hold(_ hash: String, in db: Connection) throws -> Bool {
         if hashes.contains(hash) { return true }
         if !hashes.isEmpty {
             let sources = try db.texts("SELECT source FROM variants WHERE blob = ?", [hash])

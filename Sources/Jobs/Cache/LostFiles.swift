@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Files that the index had and the disk does not have, until they are fetched or made again.
 public struct LostFiles: Sendable {
@@ -26,14 +25,14 @@ public struct LostFiles: Sendable {
         }
     }
 
-    static func list(limit: Int, in db: Database) throws -> [LostFile] {
+    static func list(limit: Int, in db: Connection) throws -> [LostFile] {
         try db.rows(
             "SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) ORDER BY key, variant LIMIT ?", [limit]
         ).map(LostFile.init(row:))
     }
 
     /// The lost files of ``list(limit:)`` whose URLs are not on the blacklist.
-    static func list(unlistedAt now: SteadyTime, limit: Int, in db: Database) throws -> [LostFile] {
+    static func list(unlistedAt now: SteadyTime, limit: Int, in db: Connection) throws -> [LostFile] {
         try db.rows(
             """
             SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) AND NOT \(isListed)
@@ -52,7 +51,7 @@ public struct LostFiles: Sendable {
         }
     }
 
-    static func isUnqueued(_ file: LostFile, in db: Database) throws -> Bool {
+    static func isUnqueued(_ file: LostFile, in db: Connection) throws -> Bool {
         return try db.exists(
             "SELECT 1 FROM lost_files WHERE key = ? AND variant = ? AND \(isUnqueued)", [file.key, file.variant])
     }
@@ -70,7 +69,7 @@ public struct LostFiles: Sendable {
     // MARK: - Steps
 
     /// Records lost files, in the transaction that forgets them.
-    static func note(_ lost: [LostFile], now: SteadyTime, in db: Database) throws {
+    static func note(_ lost: [LostFile], now: SteadyTime, in db: Connection) throws {
         for file in lost {
             try db.run(
                 "INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at) VALUES (?, ?, ?, ?)",
@@ -78,12 +77,12 @@ public struct LostFiles: Sendable {
         }
     }
 
-    static func exist(in db: Database) throws -> Bool {
+    static func exist(in db: Connection) throws -> Bool {
         try db.exists("SELECT 1 FROM lost_files")
     }
 
     /// Takes restored files off the list.
-    static func markRestored(_ variants: [String], of key: String, in db: Database) throws {
+    static func markRestored(_ variants: [String], of key: String, in db: Connection) throws {
         for variant in variants { try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [key, variant]) }
     }
 }

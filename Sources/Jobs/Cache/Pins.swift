@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// URLs whose files are never evicted: the source and every variant, including variants that are made later.
 extension CacheIndex {
@@ -57,13 +56,13 @@ extension CacheIndex {
     // MARK: - Steps
 
     /// - Parameter time: stored for people who read the table with SQL; no code reads it.
-    private static func pin(_ key: String, of url: String, at time: WallTime, in db: Database) throws {
+    private static func pin(_ key: String, of url: String, at time: WallTime, in db: Connection) throws {
         try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time.milliseconds])
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
     }
 
     /// Also pins the key that a rule or a delegate made of a pinned URL.
-    static func extendPin(of url: String, to key: String, now: WallTime, in db: Database) throws {
+    static func extendPin(of url: String, to key: String, now: WallTime, in db: Connection) throws {
         let name = URLText.cacheKey(url)
         guard name != key, try isPinned(name, in: db) else { return }
         // Its own key may have been pinned for another URL.
@@ -75,7 +74,7 @@ extension CacheIndex {
         if isItself == true { try pin(key, of: url, at: now, in: db) }
     }
 
-    private static func isPinned(_ key: String, in db: Database) throws -> Bool {
+    private static func isPinned(_ key: String, in db: Connection) throws -> Bool {
         return try db.exists("SELECT 1 FROM pins WHERE key = ?", [key])
     }
 

@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Selects entries of the cache; an entry must match all given fields.
 public struct EntrySelection: Sendable {
     /// URLs as they were enqueued; empty for any.
@@ -25,7 +23,7 @@ extension CacheIndex {
     ) async throws(JobsError) -> (page: [CacheEntry], next: CacheEntry?) {
         try await gate.read { db in
             let condition = "(? IS NULL OR variant = ?) AND (? IS NULL OR key GLOB ?)"
-            let values: StatementArguments = [
+            let values: SQLValues = [
                 selection.variant, selection.variant, selection.pattern, selection.pattern,
             ]
             let rows: [Row]

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Space in the cache that a worker has reserved for files that it is about to write and publish, so that the limit
 /// holds at any moment.
@@ -42,7 +41,7 @@ extension CacheEviction {
         try await gate.write { db in try Self.giveBack(bytes, of: worker, in: db) }
     }
 
-    static func giveBack(_ bytes: Int64, of worker: Int64, in db: Database) throws {
+    static func giveBack(_ bytes: Int64, of worker: Int64, in db: Connection) throws {
         try db.run("UPDATE reservations SET bytes = bytes - ? WHERE worker = ?", [bytes, worker])
         try db.run("DELETE FROM reservations WHERE worker = ? AND bytes <= 0", [worker])
     }
@@ -113,7 +112,7 @@ extension CacheEviction {
             ORDER BY used_at LIMIT ?
         """
 
-    private static func forget(key: String, hash: String, in db: Database) throws {
+    private static func forget(key: String, hash: String, in db: Connection) throws {
         let entries = try db.rows("SELECT * FROM cache_entries WHERE key = ?", [key])
         for entry in entries { try CacheIndex.noteRemovedLink(of: CacheEntry(row: entry), in: db) }
         try db.run("DELETE FROM cache_entries WHERE key = ?", [key])

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Records pictures that no job has fetched or made.
 extension CacheIndex {
@@ -65,7 +64,7 @@ extension CacheIndex {
     /// Records that a known picture was stored again. A source counts as fetched now.
     ///
     /// - Returns: whether the index still has it.
-    private static func use(_ picture: StoredPicture, now: Moment, in db: Database) throws -> Bool {
+    private static func use(_ picture: StoredPicture, now: Moment, in db: Connection) throws -> Bool {
         let hash = picture.rendition.blob
         guard try entry(key: picture.key, variant: picture.rendition.name, in: db)?.blob == hash else { return false }
         let isThere = try db.run(

@@ -1,4 +1,3 @@
-internal import GRDB
 internal import Synchronization
 
 /// Notices that files were deleted or replaced while they were in use.
@@ -48,9 +47,9 @@ extension DatabaseGate {
         let isSaved = try await perform { [self] in
             try lockFile.withWriteLock {
                 guard DatabaseFile.isEmpty(file.name + "-wal") else { return false }
-                return try database.writeWithoutTransaction { db in
-                    let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
-                    return row.map { $0[0] == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
+                return try withoutTransaction { db in
+                    let row = try db.row("PRAGMA wal_checkpoint(PASSIVE)")
+                    return row.map { $0[0] as Int64? == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
                 }
             }
         }

@@ -1,6 +1,5 @@
 public import Core
 internal import FoundationEssentials
-internal import GRDB
 internal import Glibc
 internal import Synchronization
 
@@ -60,15 +59,15 @@ extension CacheClock {
     /// This reading by the cache's clock; a jump since the clock was last recorded does not count.
     ///
     /// Leases, waits and the blacklist use it as well, so that none expires when the machine's clock is set.
-    func time(in db: Database) throws -> SteadyTime { try moment(in: db).steady }
+    func time(in db: Connection) throws -> SteadyTime { try moment(in: db).steady }
 
     /// This reading by both clocks.
-    func moment(in db: Database) throws -> Moment {
+    func moment(in db: Connection) throws -> Moment {
         Moment(wall: wall, jumps: try Self.written(in: db)?.moved(to: self).shift ?? 0)
     }
 
     /// The clock as it was last recorded.
-    fileprivate static func written(in db: Database) throws -> CacheClock? {
+    fileprivate static func written(in db: Connection) throws -> CacheClock? {
         guard let text = try CacheProperty.value(property, in: db) else { return nil }
         return latest.withLock { latest in
             if latest.text != text {
@@ -88,15 +87,15 @@ enum CacheProperty {
     /// The name by which an index and its cache recognize each other.
     static let name = "cache-id"
 
-    static func value(_ name: String, in db: Database) throws -> String? {
-        let statement = try db.cachedStatement(sql: "SELECT value FROM cache_properties WHERE name = ?")
-        return try String.fetchOne(statement, arguments: [name])
+    static func value(_ name: String, in db: Connection) throws -> String? {
+        try db.text("SELECT value FROM cache_properties WHERE name = ?", [name])
     }
 
-    static func set(_ name: String, to value: String?, in db: Database) throws {
+    static func set(_ name: String, to value: String?, in db: Connection) throws {
         guard let value else {
-            return try db.execute(sql: "DELETE FROM cache_properties WHERE name = ?", arguments: [name])
+            try db.run("DELETE FROM cache_properties WHERE name = ?", [name])
+            return
         }
-        try db.execute(sql: "INSERT OR REPLACE INTO cache_properties VALUES (?, ?)", arguments: [name, value])
+        try db.run("INSERT OR REPLACE INTO cache_properties VALUES (?, ?)", [name, value])
     }
 }

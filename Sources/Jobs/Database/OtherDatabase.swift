@@ -48,7 +48,7 @@ public enum OtherDatabase {
         configuration.busyMode = .timeout(10)
         do {
             try DatabaseQueue(path: path, configuration: configuration).read { db in
-                let cursor = try Row.fetchCursor(db, sql: query)
+                let cursor = try GRDB.Row.fetchCursor(db, sql: query)
                 var names: [String]?
                 while let row = try cursor.next() {
                     let columns = names ?? Array(row.columnNames)

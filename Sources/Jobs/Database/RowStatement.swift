@@ -11,9 +11,9 @@ struct RowStatement {
     private let connection: SQLiteConnection?
 
     /// Gets the statement from GRDB's cache, which keeps it. Use it only on the database's queue.
-    init(_ sql: String, in db: Database) throws {
-        statement = try db.cachedStatement(sql: sql)
-        connection = db.sqliteConnection
+    init(_ sql: String, in db: Connection) throws {
+        statement = try db.sqlite.cachedStatement(sql: sql)
+        connection = db.sqlite.sqliteConnection
     }
 
     /// Runs the statement to its end, with these values for its parameters.
@@ -43,7 +43,48 @@ struct RowStatement {
         return rows
     }
 
+    // MARK: - Values of any number and rows of any columns
+
+    func run(all values: SQLValues) throws {
+        defer { sqlite3_reset(raw) }
+        try bind(values)
+        while try step() {}
+    }
+
+    func rows(_ values: SQLValues) throws -> [Row] {
+        var rows: [Row] = []
+        try forEachRow(values) { rows.append($0) }
+        return rows
+    }
+
+    /// The first row; nil if there is none.
+    func row(_ values: SQLValues) throws -> Row? {
+        defer { sqlite3_reset(raw) }
+        try bind(values)
+        return try step() ? row(names: statement.columnNames) : nil
+    }
+
+    func forEachRow(_ values: SQLValues, _ body: (Row) throws -> Void) throws {
+        defer { sqlite3_reset(raw) }
+        try bind(values)
+        let names = statement.columnNames
+        while try step() { try body(row(names: names)) }
+    }
+
+    private func row(names: [String]) -> Row {
+        let columns = RowColumns(raw: raw)
+        return Row(columnNames: names, values: names.indices.map { columns.value(CInt($0)) })
+    }
+
     private var raw: SQLiteStatement { statement.sqliteStatement }
+
+    private func bind(_ values: SQLValues) throws {
+        let count = Int(sqlite3_bind_parameter_count(raw))
+        guard values.all.count == count else {
+            throw JobsError(.internalError, "A statement has \(count) parameters and got \(values.all.count) values.")
+        }
+        for (index, value) in values.all.enumerated() { try check(value.bind(to: raw, at: CInt(index) + 1)) }
+    }
 
     private func bind<each Value: RowValue>(_ values: repeat each Value) throws {
         var index: CInt = 0
@@ -89,11 +130,11 @@ extension Database {
 ///
 /// GRDB finds a statement by hashing its text; for a dozen statements of each item that took 3 % of a run's CPU.
 final class RowStatements {
-    let db: Database
+    let db: Connection
     /// By the addresses of their names or texts. There are a dozen at most, so a linear search is as fast as hashing.
     private var kept: [(address: UnsafePointer<UInt8>, statement: RowStatement)] = []
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Connection) { self.db = db }
 
     /// The statement with this text.
     func callAsFunction(_ sql: StaticString) throws -> RowStatement { try self(sql, sql.description) }
@@ -130,38 +171,68 @@ struct RowColumns {
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     }
 
+    func value(_ column: CInt) -> SQLValue {
+        switch sqlite3_column_type(raw, column) {
+        case SQLITE_INTEGER: .integer(integer(column))
+        case SQLITE_FLOAT: .real(sqlite3_column_double(raw, column))
+        case SQLITE_TEXT: .text(text(column) ?? "")
+        case SQLITE_BLOB: .bytes(bytes(column))
+        default: .null
+        }
+    }
+
+    private func bytes(_ column: CInt) -> [UInt8] {
+        let start = sqlite3_column_blob(raw, column)
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(raw, column))))
+    }
+
     private func isNull(_ column: CInt) -> Bool { sqlite3_column_type(raw, column) == SQLITE_NULL }
 }
 
 /// A type that can be bound to a parameter.
-protocol RowValue {
+protocol RowValue: Sendable {
+    var value: SQLValue { get }
+
     /// - Returns: SQLite's result code.
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt
 }
 
+extension RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { value.bind(to: raw, at: index) }
+}
+
 extension Int64: RowValue {
+    var value: SQLValue { .integer(self) }
+
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self) }
 }
 
 extension WallTime: RowValue {
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { milliseconds.bind(to: raw, at: index) }
+    var value: SQLValue { .integer(milliseconds) }
 }
 
 extension SteadyTime: RowValue {
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { milliseconds.bind(to: raw, at: index) }
+    var value: SQLValue { .integer(milliseconds) }
 }
 
 extension Int: RowValue {
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, Int64(self)) }
+    var value: SQLValue { .integer(Int64(self)) }
+}
+
+extension Int32: RowValue {
+    var value: SQLValue { .integer(Int64(self)) }
 }
 
 extension Bool: RowValue {
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self ? 1 : 0) }
+    var value: SQLValue { .integer(self ? 1 : 0) }
+}
+
+extension Double: RowValue {
+    var value: SQLValue { .real(self) }
 }
 
 extension String: RowValue {
-    /// https://sqlite.org/c3ref/c_static.html: SQLite copies the text.
-    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    var value: SQLValue { .text(self) }
 
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
         var text = self
@@ -169,13 +240,15 @@ extension String: RowValue {
             // A null pointer would bind NULL instead of an empty text.
             guard let start = bytes.baseAddress else { return sqlite3_bind_text(raw, index, "", 0, nil) }
             return start.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
-                sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8))
+                sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), copied, UInt8(SQLITE_UTF8))
             }
         }
     }
 }
 
 extension Optional: RowValue where Wrapped: RowValue {
+    var value: SQLValue { self?.value ?? .null }
+
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
         switch self {
         case .some(let value): value.bind(to: raw, at: index)
@@ -183,3 +256,25 @@ extension Optional: RowValue where Wrapped: RowValue {
         }
     }
 }
+
+extension SQLValue: RowValue {
+    var value: SQLValue { self }
+
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
+        switch self {
+        case .null: sqlite3_bind_null(raw, index)
+        case .integer(let value): sqlite3_bind_int64(raw, index, value)
+        case .real(let value): sqlite3_bind_double(raw, index, value)
+        case .text(let text): text.bind(to: raw, at: index)
+        case .bytes(let bytes):
+            bytes.withUnsafeBytes { bytes in
+                // A null pointer would bind NULL instead of an empty blob.
+                guard let start = bytes.baseAddress else { return sqlite3_bind_zeroblob(raw, index, 0) }
+                return sqlite3_bind_blob64(raw, index, start, UInt64(bytes.count), copied)
+            }
+        }
+    }
+}
+
+/// https://sqlite.org/c3ref/c_static.html: SQLite copies the bytes.
+private let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

@@ -10,11 +10,11 @@ extension DatabaseGate {
     ///   well.
     @discardableResult
     func write<R: Sendable>(
-        isDurable: Bool = true, _ body: @escaping @Sendable (Database) throws -> R,
+        isDurable: Bool = true, _ body: @escaping @Sendable (Connection) throws -> R,
     ) async throws(JobsError) -> R {
         try await perform { [self] in
             try atMyTurn {
-                try database.writeWithoutTransaction { db in
+                try withoutTransaction { db in
                     try setDurability(isDurable, of: db)
                     return try Self.transaction(db) { db in
                         if !hasCheckedIDs.exchange(true, ordering: .relaxed) { try UsedUpIDs.mend(in: db) }
@@ -25,9 +25,9 @@ extension DatabaseGate {
         }
     }
 
-    static func transaction<R>(_ db: Database, _ body: (Database) throws -> R) throws -> R {
+    static func transaction<R>(_ db: Connection, _ body: (Connection) throws -> R) throws -> R {
         var result: R?
-        try db.inTransaction(.immediate) {
+        try db.sqlite.inTransaction(.immediate) {
             result = try body(db)
             return .commit
         }
@@ -48,11 +48,11 @@ extension DatabaseGate {
     /// Runs a transaction only if no other program is writing.
     ///
     /// - Returns: whether it ran.
-    func writeIfFree(_ body: @escaping @Sendable (Database) throws -> Void) async throws(JobsError) -> Bool {
+    func writeIfFree(_ body: @escaping @Sendable (Connection) throws -> Void) async throws(JobsError) -> Bool {
         try await perform { [self] in
             let done: Void? = try Self.unlessBusy(patience) {
                 try lockFile.withWriteLockIfFree {
-                    try database.writeWithoutTransaction { db in
+                    try withoutTransaction { db in
                         try setDurability(true, of: db)
                         try Self.transaction(db, body)
                     }
@@ -66,18 +66,23 @@ extension DatabaseGate {
     ///
     /// It does not use GRDB's `read`, which sets `PRAGMA query_only`: that expires every prepared statement, and
     /// preparing them again for each item took half of a run's CPU.
-    func read<R: Sendable>(_ body: @escaping @Sendable (Database) throws -> R) async throws(JobsError) -> R {
+    func read<R: Sendable>(_ body: @escaping @Sendable (Connection) throws -> R) async throws(JobsError) -> R {
         try await perform { [self] in
             try database.unsafeRead { db in
                 var result: R?
                 try db.inTransaction(.deferred) {
-                    result = try body(db)
+                    result = try body(Connection(db))
                     return .commit
                 }
                 guard let result else { throw JobsError(.internalError, "A reading transaction gave no result.") }
                 return result
             }
         }
+    }
+
+    /// Runs statements that must not be in a transaction. Call it on the gate's queue.
+    func withoutTransaction<R>(_ body: (Connection) throws -> R) throws -> R {
+        try database.writeWithoutTransaction { db in try body(Connection(db)) }
     }
 
     func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
@@ -107,19 +112,19 @@ extension DatabaseGate {
     /// The level is set before a transaction and not restored afterwards. If setting it fails, the transaction that
     /// needs it fails, instead of later ones being silently relaxed; and a completed commit is never reported as
     /// failed.
-    func setDurability(_ isDurable: Bool, of db: Database) throws {
+    func setDurability(_ isDurable: Bool, of db: Connection) throws {
         guard syncs, isRelaxed.load(ordering: .relaxed) == isDurable else { return }
         // If a later step fails, no later transaction relies on the level.
         isRelaxed.store(true, ordering: .relaxed)
-        let level: Int32 = isDurable ? Self.full : Self.normal
-        try db.execute(sql: "PRAGMA synchronous = \(level)")
-        guard try Int32.fetchOne(db, sql: "PRAGMA synchronous") == level else {
+        let level: Int64 = isDurable ? Self.full : Self.normal
+        try db.run("PRAGMA synchronous = \(level)")
+        guard try db.integer("PRAGMA synchronous") == level else {
             throw JobsError(.internalError, "SQLite refuses the sync setting of the database \(path).")
         }
         isRelaxed.store(!isDurable, ordering: .relaxed)
     }
 
     // https://sqlite.org/pragma.html#pragma_synchronous
-    private static let normal: Int32 = 1
-    private static let full: Int32 = 2
+    private static let normal: Int64 = 1
+    private static let full: Int64 = 2
 }

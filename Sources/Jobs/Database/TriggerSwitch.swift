@@ -7,13 +7,13 @@ internal import GRDB
 /// itself, the triggers only cost time: to run them takes longer than to change the row.
 enum TriggerSwitch {
     /// Whether a user has added triggers to `items`, which must see each row.
-    static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
+    static func hasTriggersOfUsers(_ db: Connection) throws -> Bool {
         let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
             .map { $0["name"] as String }
         return !Schema.ownTriggers.isSuperset(of: names)
     }
 
-    static func withTriggers<R>(_ areOn: Bool, _ db: Database, _ body: () throws -> R) throws -> R {
+    static func withTriggers<R>(_ areOn: Bool, _ db: Connection, _ body: () throws -> R) throws -> R {
         if areOn { return try body() }
         try set(on: false, db)
         // Best effort: the error of `body` is thrown. Without triggers the connection changes rows without checks and
@@ -24,8 +24,8 @@ enum TriggerSwitch {
         return result
     }
 
-    private static func set(on isOn: Bool, _ db: Database) throws {
-        guard let connection = db.sqliteConnection else { return }
+    private static func set(on isOn: Bool, _ db: Connection) throws {
+        guard let connection = db.sqlite.sqliteConnection else { return }
         let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
         guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 internal import Glibc
 internal import Synchronization
 
@@ -102,14 +101,14 @@ extension DatabaseGate {
     ///
     /// - Parameter body: gets the maximum number of rows, and returns the number that it processed.
     func writeSlice<R: Sendable>(
-        _ upkeep: Upkeep, _ body: @escaping @Sendable (Database, Int) throws -> (result: R, handled: Int),
+        _ upkeep: Upkeep, _ body: @escaping @Sendable (Connection, Int) throws -> (result: R, handled: Int),
     ) async throws(JobsError) -> R {
         try await perform { [self] in
             try atMyTurn {
                 let start = SliceLedger.now()
                 var handled = 0
                 defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
-                return try database.writeWithoutTransaction { db in
+                return try withoutTransaction { db in
                     try setDurability(upkeep.isDurable, of: db)
                     let slice = try Self.transaction(db) { try body($0, slices.rows(upkeep)) }
                     handled = slice.handled

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// URLs that are not requested until their entries expire.
 public struct Blacklist: Sendable {
@@ -14,7 +13,7 @@ public struct Blacklist: Sendable {
         case failure(FailureClass)
         indirect case both(Selection, Selection)
 
-        fileprivate var condition: (sql: String, arguments: StatementArguments) {
+        fileprivate var condition: (sql: String, arguments: SQLValues) {
             switch self {
             case .all: ("1", [])
             case .url(let url): ("url = ?", [URLText.cacheKey(url)])
@@ -62,7 +61,7 @@ public struct Blacklist: Sendable {
         }
     }
 
-    static func entry(key: String, now: Moment, in db: Database) throws -> BlacklistEntry? {
+    static func entry(key: String, now: Moment, in db: Connection) throws -> BlacklistEntry? {
         let entry = try db.row(
             "SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now.steady.milliseconds])
         return entry.map { BlacklistEntry(row: $0, now) }
@@ -72,14 +71,14 @@ public struct Blacklist: Sendable {
     ///   - until: when the URL may be requested again.
     ///   - now: shown to users.
     static func add(
-        _ item: ClaimedItem, failure: Failure, until: SteadyTime, now: WallTime, in db: Database,
+        _ item: ClaimedItem, failure: Failure, until: SteadyTime, now: WallTime, in db: Connection,
     ) throws {
         try add(
             key: item.key, host: URLText.host(item.url), failure: failure, until: until, now: now, in: db)
     }
 
     static func add(
-        key: String, host: String, failure: Failure, until: SteadyTime, now: WallTime, in db: Database,
+        key: String, host: String, failure: Failure, until: SteadyTime, now: WallTime, in db: Connection,
     ) throws {
         try db.run(
             """
@@ -120,7 +119,7 @@ struct ListedKeys {
     private let find: RowStatement
     private let remove: RowStatement
 
-    init(of job: JobID, now: SteadyTime, in db: Database) throws {
+    init(of job: JobID, now: SteadyTime, in db: Connection) throws {
         let options = try db.text("SELECT options FROM jobs WHERE id = ?", [job])
         // Best effort: a job with unreadable options has never requested an item.
         rule = options.flatMap { try? JobSettings(parsing: $0) }?.cacheKey

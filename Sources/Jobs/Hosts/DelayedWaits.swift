@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Delayed items by the hosts for which they wait. The time to find them does not grow with their number.
 struct DelayedWaits {
@@ -9,11 +8,11 @@ struct DelayedWaits {
     private static let maxCounted = 50_000
     private static let maxHosts = 1_000
 
-    private let db: Database
+    private let db: Connection
     private let now: Moment
 
     /// - Parameter now: converts the ends of waits to the machine's clock.
-    init(_ db: Database, _ now: Moment) {
+    init(_ db: Connection, _ now: Moment) {
         self.db = db
         self.now = now
     }

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// The hosts' state that workers share, and the limits that users set while workers run.
 public struct HostBook: Sendable {
@@ -38,7 +37,7 @@ public struct HostBook: Sendable {
         }
     }
 
-    static func save(_ host: HostMemory, in db: Database) throws {
+    static func save(_ host: HostMemory, in db: Connection) throws {
         guard !host.host.isEmpty else { return }
         try db.run(
             """
@@ -62,7 +61,7 @@ public struct HostBook: Sendable {
     }
 
     /// Blocks a host whose origin asked for a pause.
-    static func block(host: String, until time: SteadyTime, now: SteadyTime, in db: Database) throws {
+    static func block(host: String, until time: SteadyTime, now: SteadyTime, in db: Connection) throws {
         guard !host.isEmpty else { return }
         try db.run(
             """
@@ -72,15 +71,15 @@ public struct HostBook: Sendable {
             """, [host, time.milliseconds, now.milliseconds])
     }
 
-    static func count(_ failures: [FailureCount: Int], now: WallTime, in db: Database) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
-                ON CONFLICT (host, class) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at
-                """)
+    static func count(_ failures: [FailureCount: Int], now: WallTime, in db: Connection) throws {
+        let statement = try RowStatement(
+            """
+            INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
+            ON CONFLICT (host, class) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at
+            """, in: db)
         let sorted = failures.sorted { ($0.key.host, $0.key.failure.rawValue) < ($1.key.host, $1.key.failure.rawValue) }
         for (failure, count) in sorted where !failure.host.isEmpty {
-            try statement.execute(arguments: [failure.host, failure.failure.rawValue, count, now.milliseconds])
+            try statement.run(failure.host, failure.failure.rawValue, count, now)
         }
     }
 
@@ -175,7 +174,7 @@ public struct HostBook: Sendable {
                 INSERT INTO limits (host, \(columns.map(\.name).joined(separator: ", ")))
                 VALUES (?\(String(repeating: ", ?", count: columns.count)))
                 ON CONFLICT (host) DO UPDATE SET \(kept.joined(separator: ", "))
-                """, [limits.host.lowercased()] + StatementArguments(columns.map(\.value)))
+                """, [limits.host.lowercased()] + SQLValues(columns.map(\.value)))
         }
     }
 
@@ -191,7 +190,7 @@ public struct HostBook: Sendable {
 
 extension LimitsRecord {
     /// The columns beside the host.
-    fileprivate var columns: [(name: String, value: (any DatabaseValueConvertible)?)] {
+    fileprivate var columns: [(name: String, value: (any RowValue)?)] {
         [
             ("concurrency", concurrency), ("per_host", perHost), ("rate", rate), ("burst", burst),
             ("silence_timeout", silenceTimeout), ("connect_timeout", connectTimeout), ("total_timeout", totalTimeout),

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Items that wait for a host.
 public struct HostWaits: Hashable, Sendable, Codable {
@@ -53,7 +52,7 @@ extension HostBook {
     }
 
     /// Items that wait inside workers.
-    private static func heldWaits(_ job: JobID?, _ limit: Int, now: Moment, in db: Database) throws -> [HostWaits] {
+    private static func heldWaits(_ job: JobID?, _ limit: Int, now: Moment, in db: Connection) throws -> [HostWaits] {
         try db.rows(
             """
             SELECT held_items.host AS host, count(*) AS items, max(host_load.reason) AS reason,
@@ -67,7 +66,7 @@ extension HostBook {
     }
 
     /// Items that stay in the queue although a worker is free, or because all workers pause.
-    static func queuedWaits(_ job: JobID?, in db: Database) throws -> [HostWaits] {
+    static func queuedWaits(_ job: JobID?, in db: Connection) throws -> [HostWaits] {
         try db.rows(
             """
             SELECT * FROM (SELECT '\(WaitPlace.suspects)' AS host, count(*) AS items,
@@ -102,7 +101,7 @@ extension HostBook {
         }
     }
 
-    private static func queuedReason(of item: Int64, in db: Database) throws -> String? {
+    private static func queuedReason(of item: Int64, in db: Connection) throws -> String? {
         try db.row(
             """
             SELECT CASE WHEN items.deaths > 1 THEN '\(WaitPlace.suspectsReason)'

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// A worker's requests to a host, and its share of the host's limits.
 public struct HostDemand: Hashable, Sendable {
@@ -101,7 +100,7 @@ extension HostBook {
     /// While another program blocks writes, and after a jump of the clock, every worker's `seen_at` is outdated. So a
     /// worker also counts if it was last seen at about the same time as this one.
     private static func others(
-        than worker: Int64, now: WallTime, in db: Database, isAlive: (Int64) -> Bool,
+        than worker: Int64, now: WallTime, in db: Connection, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {
         let times = [now, try db.row("SELECT seen_at FROM workers WHERE id = ?", [worker])?.wall("seen_at") ?? now]
         var found: [Int64: Bool] = [:]
@@ -131,7 +130,7 @@ extension HostBook {
         min(max(0, running), 1_000_000) + min(max(0, waiting), 1_000_000)
     }
 
-    private static func taken(by workers: some Collection<Int64>, in db: Database) throws -> [String: Taken] {
+    private static func taken(by workers: some Collection<Int64>, in db: Connection) throws -> [String: Taken] {
         var found: [String: Taken] = [:]
         for worker in workers {
             for row in try db.rows("SELECT host, running, waiting, share FROM host_load WHERE worker = ?", [worker]) {
@@ -145,17 +144,16 @@ extension HostBook {
         return found
     }
 
-    private static func write(_ rows: [(load: HostLoad, share: Int?)], of worker: Int64, in db: Database) throws {
+    private static func write(_ rows: [(load: HostLoad, share: Int?)], of worker: Int64, in db: Connection) throws {
         try db.run("DELETE FROM host_load WHERE worker = ?", [worker])
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO host_load (worker, host, running, waiting, rate, reason, until, share)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                """)
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO host_load (worker, host, running, waiting, rate, reason, until, share)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
         for (load, share) in rows {
-            try insert.execute(arguments: [
-                worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until?.milliseconds, share,
-            ])
+            try insert.run(
+                worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until, share)
         }
     }
 }

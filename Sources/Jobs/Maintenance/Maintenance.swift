@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Checks, repairs, copies and prunes the database.
 public struct Maintenance: Sendable {
     let gate: DatabaseGate
@@ -7,7 +5,7 @@ public struct Maintenance: Sendable {
     /// SQLite's version, and the findings of its integrity check (none if the database is intact).
     public func integrity() async throws(JobsError) -> (version: String, complaints: [String]) {
         try await gate.read { db in
-            let lines = try String.fetchAll(db, sql: "PRAGMA quick_check")
+            let lines = try db.texts("PRAGMA quick_check")
             let version = try db.text("SELECT sqlite_version()") ?? "unknown"
             return (version, lines.filter { $0 != "ok" })
         }
@@ -77,7 +75,7 @@ public struct Maintenance: Sendable {
             try Self.rules.compactMap { rule, query in
                 let count = try db.int("SELECT count(*) FROM (\(query))") ?? 0
                 guard count > 0 else { return nil }
-                let example = try DatabaseValue.fetchOne(db, sql: query + " LIMIT 1")?.description ?? "?"
+                let example = try db.text(query + " LIMIT 1") ?? "?"
                 return "\(count) rows, such as \(example), break the rule: \(rule)."
             }
         }

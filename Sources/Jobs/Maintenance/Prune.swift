@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 extension Maintenance {
     /// The numbers of removed rows.
@@ -113,7 +112,7 @@ extension Maintenance {
     }
 
     /// - Returns: whether the job is completed.
-    private static func prune(_ job: JobID, _ slice: inout Slice, upTo limit: Int, in db: Database) throws -> Bool {
+    private static func prune(_ job: JobID, _ slice: inout Slice, upTo limit: Int, in db: Connection) throws -> Bool {
         let select = try RowStatement(
             """
             SELECT items.id FROM items JOIN jobs ON jobs.id = items.job WHERE items.job = ?

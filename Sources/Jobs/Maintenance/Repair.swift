@@ -1,5 +1,3 @@
-internal import GRDB
-
 extension Maintenance {
     /// The result of queueing lost files again.
     public struct Repairs: Equatable, Sendable {
@@ -84,7 +82,7 @@ private struct LostFileRequests {
     /// Files that no known job produced.
     private(set) var left: [LostFile] = []
 
-    init(for files: [LostFile], in db: Database) throws {
+    init(for files: [LostFile], in db: Connection) throws {
         var others: [LostFile] = []
         for file in files {
             guard let row = try Self.row(of: file, in: db) else {
@@ -103,7 +101,7 @@ private struct LostFileRequests {
     private static let columns = "items.id, items.url, items.source, jobs.variants, jobs.options, jobs.headers"
 
     /// Finds an item by the URL itself, or by the URL with a fragment, which keys do not contain.
-    private static func row(of file: LostFile, in db: Database) throws -> Row? {
+    private static func row(of file: LostFile, in db: Connection) throws -> Row? {
         let sql = """
             SELECT \(columns) FROM items JOIN jobs ON jobs.id = items.job
             WHERE items.state = 'done' AND items.url %@
@@ -123,32 +121,32 @@ private struct LostFileRequests {
 
     /// Searches all finished items, for URLs whose key a rule or a delegate made; keys from delegates are found by the
     /// bytes of their source.
-    private mutating func search(for files: [LostFile], in db: Database) throws {
+    private mutating func search(for files: [LostFile], in db: Connection) throws {
         let byKey = Dictionary(grouping: files, by: \.key)
         var bySource: [String: [LostFile]] = [:]
-        let source = try db.cachedStatement(sql: "SELECT hash FROM sources WHERE key = ?")
         for (key, files) in byKey {
-            if let hash = try String.fetchOne(source, arguments: [key]) { bySource[hash, default: []] += files }
+            if let hash = try db.text("SELECT hash FROM sources WHERE key = ?", [key]) {
+                bySource[hash, default: []] += files
+            }
         }
         var latest: [LostFile: Row] = [:]
         var latestOfBytes: [LostFile: Row] = [:]
         var rules: [String: CacheKeyRule?] = [:]
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT \(Self.columns) FROM items JOIN jobs ON jobs.id = items.job
-                WHERE items.state = 'done' ORDER BY items.id
-                """)
-        while let row = try rows.next() {
+        try db.forEachRow(
+            """
+            SELECT \(Self.columns) FROM items JOIN jobs ON jobs.id = items.job
+            WHERE items.state = 'done' ORDER BY items.id
+            """
+        ) { row in
             let options: String = row["options"] ?? ""
             let rule = rules[options] ?? Self.rule(of: row)
             rules[options] = .some(rule)
             let keyed = rule.flatMap { Self.key(of: row, by: $0) }.flatMap { byKey[$0] } ?? []
             let same = (row["source"] as String?).flatMap { bySource[$0] } ?? []
-            if keyed.isEmpty, same.isEmpty { continue }
+            if keyed.isEmpty, same.isEmpty { return }
             let had = Set(try db.texts("SELECT name FROM renditions WHERE item = ?", [row["id"] as Int64]))
-            for file in keyed where had.contains(file.rendition) { latest[file] = row.copy() }
-            for file in same where had.contains(file.rendition) { latestOfBytes[file] = row.copy() }
+            for file in keyed where had.contains(file.rendition) { latest[file] = row }
+            for file in same where had.contains(file.rendition) { latestOfBytes[file] = row }
         }
         for file in files {
             if let row = latest[file] ?? latestOfBytes[file] { add(row, file) } else { left.append(file) }

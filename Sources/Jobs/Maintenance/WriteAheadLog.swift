@@ -1,6 +1,5 @@
 public import Core
 internal import FoundationEssentials
-internal import GRDB
 internal import Glibc
 internal import Synchronization
 
@@ -38,16 +37,16 @@ extension Maintenance {
                 let start = SliceLedger.now()
                 var pieces = 0
                 defer { gate.slices.took(.checkpoint, nanoseconds: SliceLedger.now() - start, handled: pieces) }
-                try gate.database.writeWithoutTransaction { db in
+                try gate.withoutTransaction { db in
                     // Passive: it moves the pages that no reader needs, and does not wait.
-                    let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
+                    let row = try db.row("PRAGMA wal_checkpoint(PASSIVE)")
                     let (pages, moved) = (row?["log"] as Int? ?? 0, row?["checkpointed"] as Int? ?? 0)
                     pieces = pages * 4_096 / Int(Self.piece)
                     let isHeld = moved < pages
                     gate.logHeldSince.withLock { $0 = isHeld ? $0 ?? gate.now() : nil }
                     // Inside atMyTurn SQLite does not wait, so if a reader starts now, the truncation is only refused.
                     if !isHeld, logSize > Self.longestLog {
-                        _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+                        _ = try db.row("PRAGMA wal_checkpoint(TRUNCATE)")
                     }
                 }
             }
@@ -95,8 +94,8 @@ extension Maintenance {
     ///
     /// Otherwise it grows to 16 MB within hours, as more and more pages are used, which looks like a leak.
     public func giveBackMemory() async throws(JobsError) {
-        try await gate.perform { [self] in
-            try gate.database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA shrink_memory") }
+        _ = try await gate.perform { [self] in
+            try gate.withoutTransaction { db in try db.run("PRAGMA shrink_memory") }
         }
     }
 

@@ -1,6 +1,5 @@
 public import Core
 internal import FoundationEssentials
-internal import GRDB
 internal import Glibc
 
 /// The current file of a URL and a variant.

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// A host's state, which workers keep from one run to the next.
 public struct HostMemory: Hashable, Sendable {

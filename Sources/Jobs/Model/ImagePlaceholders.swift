@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Placeholders made from a source's pixels, and a hash to find similar sources.
 public struct ImagePlaceholders: Hashable, Sendable, Codable {
     /// `#rrggbb`; nil if every pixel is transparent.
@@ -29,7 +27,7 @@ public struct ImagePlaceholders: Hashable, Sendable, Codable {
     ]
 
     /// In the order of the columns.
-    var values: StatementArguments { [dominantColour, blurHash, thumbHash, perceptualHash, damage] }
+    var values: SQLValues { [dominantColour, blurHash, thumbHash, perceptualHash, damage] }
 
     /// Nil if no pixel of the source was decoded.
     ///

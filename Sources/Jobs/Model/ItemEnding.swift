@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// The result of an item that succeeded.
 ///

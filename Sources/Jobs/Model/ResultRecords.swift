@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// A row of the view `results`: one file, or one failure, of a job.
 public struct ResultRow: Hashable, Sendable, Codable {

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Decides when a failed item is tried again: exponential backoff with full jitter, so that a thousand items that
 /// failed together are spread out (AWS, "Exponential Backoff And Jitter").

@@ -1,63 +1,65 @@
 internal import Core
-internal import GRDB
 
-/// Reads values of rows that any program may have written. SQLite stores text in a column of numbers, and GRDB ends the
-/// process if a value does not have the requested type. Swift prefers these subscripts to GRDB's, which are generic.
+/// Reads values of rows that any program may have written: SQLite stores text in a column of numbers, too.
 extension Row {
     subscript(_ column: String) -> Int64 { self[column] as Int64? ?? 0 }
 
-    subscript(_ column: String) -> Int64? { clamped(column) }
+    subscript(_ column: String) -> Int64? { Self.clamped(value(column)) }
 
     subscript(_ column: String) -> Int { Int(clamping: self[column] as Int64? ?? 0) }
 
-    subscript(_ column: String) -> Int? { clamped(column).map { Int(clamping: $0) } }
+    subscript(_ column: String) -> Int? { Self.clamped(value(column)).map { Int(clamping: $0) } }
 
     subscript(_ column: String) -> Int32 { Int32(clamping: self[column] as Int64? ?? 0) }
 
     subscript(_ column: String) -> Bool { (self[column] as Int64? ?? 0) != 0 }
 
-    subscript(_ column: String) -> Bool? { clamped(column).map { $0 != 0 } }
+    subscript(_ column: String) -> Bool? { Self.clamped(value(column)).map { $0 != 0 } }
 
     subscript(_ column: String) -> Double { self[column] as Double? ?? 0 }
 
     subscript(_ column: String) -> Double? {
-        switch value(column).storage {
+        switch value(column) {
         case .null: nil
-        case .int64(let value): Double(value)
-        case .double(let value): value
-        case .string(let text): Double(text) ?? 0
-        case .blob: 0
+        case .integer(let value): Double(value)
+        case .real(let value): value
+        case .text(let text): Double(text) ?? 0
+        case .bytes: 0
         }
     }
 
     subscript(_ column: String) -> String { self[column] as String? ?? "" }
 
-    subscript(_ column: String) -> String? {
-        switch value(column).storage {
+    subscript(_ column: String) -> String? { Self.text(value(column)) }
+
+    /// A column by its number, from zero; the next subscripts do the same for other types.
+    subscript(_ column: Int) -> Int64? { Self.clamped(values[column]) }
+
+    subscript(_ column: Int) -> Int? { Self.clamped(values[column]).map { Int(clamping: $0) } }
+
+    subscript(_ column: Int) -> Bool? { Self.clamped(values[column]).map { $0 != 0 } }
+
+    subscript(_ column: Int) -> String? { Self.text(values[column]) }
+
+    private static func text(_ value: SQLValue) -> String? {
+        switch value {
         case .null: nil
-        case .int64(let value): "\(value)"
-        case .double(let value): "\(value)"
-        case .string(let text): text
-        case .blob(let bytes): String(decoding: bytes, as: UTF8.self)
+        case .integer(let value): "\(value)"
+        case .real(let value): "\(value)"
+        case .text(let text): text
+        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
         }
     }
 
     /// Nil for null; for a value of another type, the nearest number.
-    private func clamped(_ column: String) -> Int64? {
-        switch value(column).storage {
+    private static func clamped(_ value: SQLValue) -> Int64? {
+        switch value {
         case .null: nil
-        case .int64(let value): value
-        case .double(let value): Int64(clamped: value)
-        case .string(let text): Int64(text) ?? Double(text).map { Int64(clamped: $0) } ?? 0
-        case .blob: 0
+        case .integer(let value): value
+        case .real(let value): Int64(clamped: value)
+        case .text(let text): Int64(text) ?? Double(text).map { Int64(clamped: $0) } ?? 0
+        case .bytes: 0
         }
-    }
-
-    /// A missing column is a bug in this program, and reads as null anyway.
-    private func value(_ column: String) -> DatabaseValue {
-        guard let place = columnNames.firstIndex(of: column) else { return .null }
-        let distance = columnNames.distance(from: columnNames.startIndex, to: place)
-        return databaseValues[databaseValues.index(databaseValues.startIndex, offsetBy: distance)]
     }
 }
 
@@ -82,7 +84,13 @@ extension Int64 {
 // Any program may write into the tables, and an INTEGER column also accepts text. A value of the wrong type reads as
 // none, and never ends the program.
 extension Row {
-    func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(self[column]) }
+    func number(_ column: String) -> Int64? {
+        switch value(column) {
+        case .integer(let value): value
+        case .real(let value): Int64(exactly: value.rounded(.towardZero))
+        case .null, .text, .bytes: nil
+        }
+    }
 
     /// A time of the machine's clock.
     func wall(_ column: String) -> WallTime? { time(column) }
@@ -102,8 +110,18 @@ extension Row {
     func count(_ column: String) -> Int { Int(clamping: Swift.max(0, number(column) ?? 0)) }
 
     func real(_ column: String) -> Double? {
-        Double.fromDatabaseValue(self[column]).flatMap { $0.isFinite ? $0 : nil }
+        switch value(column) {
+        case .integer(let value): Double(value)
+        case .real(let value): value.isFinite ? value : nil
+        case .null, .text, .bytes: nil
+        }
     }
 
-    func text(_ column: String) -> String? { String.fromDatabaseValue(self[column]) }
+    func text(_ column: String) -> String? {
+        switch value(column) {
+        case .text(let text): text
+        case .bytes(let bytes): String(validating: bytes, as: UTF8.self)
+        case .null, .integer, .real: nil
+        }
+    }
 }

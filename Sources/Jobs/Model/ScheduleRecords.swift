@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// A schedule as it is added.
 public struct NewSchedule: Sendable {

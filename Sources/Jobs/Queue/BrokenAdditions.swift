@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Lists that were not completed: the program that added them was killed, or an error ended it.
 extension JobQueue {
     /// Removes the items of such lists, for at most `limit` milliseconds.

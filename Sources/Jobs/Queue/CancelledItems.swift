@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Items of cancelled or failed jobs end in slices, so that even a job of a million items stops at once and no other
 /// program waits long.
@@ -72,7 +71,7 @@ extension JobControl {
 
     private static func sweep(
         _ job: JobID, _ reason: String, now: WallTime, atMost rows: Int, _ moves: inout JobCounterBatch,
-        _ ended: inout EndedItems, in db: Database,
+        _ ended: inout EndedItems, in db: Connection,
     ) throws -> Int {
         try moves.announceAll(of: job, to: ItemState.cancelled.rawValue)
         var count = 0

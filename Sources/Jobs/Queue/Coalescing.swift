@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 // Coalesces requests for one URL across workers.
 extension JobQueue {
@@ -7,7 +6,7 @@ extension JobQueue {
     static let othersDelay: Int64 = 250
 
     /// The cache keys of other workers' active items. Items with these keys are not claimed: they will soon be cached.
-    static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
+    static func keysOfOthers(than worker: Int64, in db: Connection) throws -> Set<String> {
         if try db.flag("SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)", [worker]) == true { return [] }
         let statement = try RowStatement(
             """
@@ -38,7 +37,7 @@ extension JobQueue {
         (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 
-    static func leave(_ item: Int64, until time: SteadyTime, in db: Database) throws {
+    static func leave(_ item: Int64, until time: SteadyTime, in db: Connection) throws {
         try db.run(
             """
             UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Queues delayed items whose time has come.
 extension JobQueue {

@@ -1,5 +1,4 @@
 internal import FoundationEssentials
-internal import GRDB
 
 /// Adds jobs to the queue from a program; SQL inserts the same rows.
 extension JobQueue {
@@ -35,7 +34,7 @@ extension JobQueue {
     }
 
     /// - Parameter id: nil for the next free one.
-    static func insert(_ job: NewJob, _ texts: Texts, id: JobID? = nil, in db: Database) throws -> JobID? {
+    static func insert(_ job: NewJob, _ texts: Texts, id: JobID? = nil, in db: Connection) throws -> JobID? {
         if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
         try RecipeBook.check(job.variants, in: db)
         try db.run(
@@ -52,7 +51,7 @@ extension JobQueue {
         return id
     }
 
-    private static func insert(_ item: NewItem, of job: JobID, in db: Database) throws {
+    private static func insert(_ item: NewItem, of job: JobID, in db: Connection) throws {
         try RecipeBook.check(item.variants, in: db)
         try db.run(
             """
@@ -76,7 +75,7 @@ extension JobQueue {
     /// - Returns: false if another program keeps it at this moment.
     public func hold(batch key: String) -> Bool { gate.lockFile.hold(batch: key) }
 
-    static func unfinishedJob(withDedupeKey key: String, in db: Database) throws -> JobID? {
+    static func unfinishedJob(withDedupeKey key: String, in db: Connection) throws -> JobID? {
         try db.integer("SELECT id FROM jobs WHERE dedupe_key = ? AND state IN ('queued', 'running', 'paused')", [key])
     }
 

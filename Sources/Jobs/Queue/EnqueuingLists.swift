@@ -1,4 +1,3 @@
-internal import GRDB
 internal import Synchronization
 
 /// The rows of a list, which can be read several times.
@@ -99,8 +98,8 @@ struct ListAddition: Sendable {
     ///   - refusal: called in the last transaction; no job is added if it has a result.
     ///   - end: called in the last transaction with the job's id; `nil` if an unfinished job has the same `dedupeKey`.
     func add<R: Sendable>(
-        unless refusal: @escaping @Sendable (Database) throws -> R? = { _ in nil },
-        _ end: @escaping @Sendable (JobID?, Database) throws -> R,
+        unless refusal: @escaping @Sendable (Connection) throws -> R? = { _ in nil },
+        _ end: @escaping @Sendable (JobID?, Connection) throws -> R,
     ) async throws(JobsError) -> R {
         guard let addition = try await addInSlices() else {
             return try await gate.write { [self] db in
@@ -126,7 +125,7 @@ struct ListAddition: Sendable {
     // MARK: - In one transaction
 
     /// - Returns: nil if an unfinished job has the same `dedupeKey`.
-    private func addAtOnce(in db: Database) throws -> JobID? {
+    private func addAtOnce(in db: Connection) throws -> JobID? {
         guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
         // As jobs_spread does for `urls`: the items are counted once, at the end.
         _ = try TriggerSwitch.withTriggers(false, db) { try db.run("UPDATE jobs SET urls = '[]' WHERE id = ?", [id]) }
@@ -141,11 +140,11 @@ struct ListAddition: Sendable {
         return id
     }
 
-    private static func insertion(in db: Database) throws -> RowStatement {
+    private static func insertion(in db: Connection) throws -> RowStatement {
         try RowStatement("INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
     }
 
-    private static func count(_ id: JobID, in db: Database) throws {
+    private static func count(_ id: JobID, in db: Connection) throws {
         try db.run(
             """
             UPDATE jobs SET urls = NULL, total = n, queued = n - counted.failed, failed = counted.failed,
@@ -233,7 +232,7 @@ struct ListAddition: Sendable {
     }
 
     /// - Returns: the number of added rows.
-    private func add(_ page: [ListRows.Row], to id: JobID, in db: Database) throws -> Int {
+    private func add(_ page: [ListRows.Row], to id: JobID, in db: Connection) throws -> Int {
         guard try db.exists("SELECT 1 FROM job_additions WHERE job = ?", [id]) else { throw Self.isGone }
         return try TriggerSwitch.withTriggers(false, db) {
             let insert = isOnlyNew ? try Self.insertionOfUnknown(in: db) : try Self.insertion(in: db)
@@ -247,7 +246,7 @@ struct ListAddition: Sendable {
     }
 
     /// As items_leave_out_known does.
-    private static func insertionOfUnknown(in db: Database) throws -> RowStatement {
+    private static func insertionOfUnknown(in db: Connection) throws -> RowStatement {
         try RowStatement(
             """
             INSERT INTO items (job, url, meta, fallbacks) SELECT ?1, ?2, ?3, ?4 WHERE NOT \(ItemSchema.isKnown("?2"))
@@ -257,7 +256,7 @@ struct ListAddition: Sendable {
     /// Makes the job of all rows.
     ///
     /// - Returns: nil if an unfinished job has the same `dedupeKey`.
-    private func publish(_ addition: Addition, in db: Database) throws -> JobID? {
+    private func publish(_ addition: Addition, in db: Connection) throws -> JobID? {
         guard try db.run("DELETE FROM job_additions WHERE job = ?", [addition.id]) > 0 else {
             throw Self.isGone
         }

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 extension JobQueue {
     /// Ends a group of items, with the index entries of their results, in one transaction.
@@ -97,7 +96,7 @@ extension JobQueue {
     }
 
     /// Clears the suspicion of an item that its worker has survived.
-    private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Database) throws {
+    private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Connection) throws {
         switch ending {
         case .wait, .release: return
         case .done, .failed, .blacklisted, .retry, .fallBack:
@@ -143,7 +142,7 @@ extension JobQueue {
     }
 
     /// Puts an item's URL on the blacklist if its failure requires it.
-    private static func list(_ failure: Failure, of item: ClaimedItem, now: Moment, in db: Database) throws {
+    private static func list(_ failure: Failure, of item: ClaimedItem, now: Moment, in db: Connection) throws {
         let own = failure.failureClass.blacklistDuration
         guard let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own else { return }
         try Blacklist.add(item, failure: failure, until: now.steady + duration, now: now.wall, in: db)
@@ -175,7 +174,7 @@ extension JobQueue {
     }
 
     private static func fail(
-        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: WallTime, in db: Database,
+        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: WallTime, in db: Connection,
     ) throws -> Bool {
         try update(
             """
@@ -190,7 +189,7 @@ extension JobQueue {
     }
 
     private static func delay(
-        _ item: ClaimedItem, until time: SteadyTime, failure: Failure, in db: Database,
+        _ item: ClaimedItem, until time: SteadyTime, failure: Failure, in db: Connection,
     ) throws -> Bool {
         try update(
             """
@@ -207,12 +206,12 @@ extension JobQueue {
     /// The fence: a row changes only if the item is still active under this lease.
     private static let isOurs = "state = 'active' AND lease = ?"
 
-    private static func isOurs(_ item: ClaimedItem, in db: Database) throws -> Bool {
+    private static func isOurs(_ item: ClaimedItem, in db: Connection) throws -> Bool {
         try db.exists("SELECT 1 FROM items WHERE id = ? AND \(isOurs)", [item.id, item.lease])
     }
 
     private static func update(
-        _ assignments: String, _ values: StatementArguments, _ item: ClaimedItem, in db: Database,
+        _ assignments: String, _ values: SQLValues, _ item: ClaimedItem, in db: Connection,
     ) throws -> Bool {
         try db.run("UPDATE items SET \(assignments) WHERE id = ? AND \(isOurs)", values + [item.id, item.lease])
         return db.changesCount > 0

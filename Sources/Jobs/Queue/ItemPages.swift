@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// Selects a page of a job's items.
 public struct ItemQuery: Sendable {
@@ -130,7 +129,7 @@ extension JobReports {
 
     /// The id at which a slice of a job's items ends, read from the index of items by job alone; nil behind the last item.
     static func end(
-        of job: JobID, after start: Int64, isDescending: Bool = false, limit: Int, in db: Database,
+        of job: JobID, after start: Int64, isDescending: Bool = false, limit: Int, in db: Connection,
     ) throws -> Int64? {
         let (compare, order, furthest) = isDescending ? ("<", "DESC", "min") : (">", "ASC", "max")
         let rest = "FROM items WHERE job = ? AND id \(compare) ?"

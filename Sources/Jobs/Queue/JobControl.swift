@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 internal import Synchronization
 
 /// Pausing, resuming, cancelling and retrying jobs.
@@ -139,7 +138,7 @@ public struct JobControl: Sendable {
         }
     }
 
-    private static func reopen(_ job: JobID, in db: Database) throws {
+    private static func reopen(_ job: JobID, in db: Connection) throws {
         try db.run(
             """
             UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
@@ -153,7 +152,7 @@ public struct JobControl: Sendable {
     /// - Parameter change: changes the items with ids in a range, and returns their number.
     /// - Returns: the number of all changed items.
     private func changeItems(
-        of job: JobID, _ change: @escaping @Sendable (ClosedRange<Int64>, Database) throws -> Int,
+        of job: JobID, _ change: @escaping @Sendable (ClosedRange<Int64>, Connection) throws -> Int,
     ) async throws(JobsError) -> Int {
         var total = 0
         var last: Int64 = 0
@@ -211,7 +210,7 @@ public struct JobControl: Sendable {
     }
 
     @discardableResult
-    private static func requireJob(_ job: JobID, in db: Database) throws -> JobState {
+    private static func requireJob(_ job: JobID, in db: Connection) throws -> JobState {
         let text = try db.text("SELECT state FROM jobs WHERE id = ?", [job])
         guard let state = text.flatMap(JobState.init(rawValue:)) else {
             throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")

@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Adds up the state changes of a group of items for their jobs, in the transaction that makes them.
 struct JobCounterBatch {
     /// The counters of `jobs`, in the order of the statement in `addUp`.
@@ -15,7 +13,7 @@ struct JobCounterBatch {
     private var changes: [JobID: Change] = [:]
     private let announcement: RowStatement
 
-    init(in db: Database) throws {
+    init(in db: Connection) throws {
         announcement = try RowStatement("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)", in: db)
     }
 
@@ -39,23 +37,21 @@ struct JobCounterBatch {
 
     /// Writes the counters, and finishes jobs without open items. Call it after all changes that it counts: from then
     /// on, the triggers count changes themselves.
-    func addUp(in db: Database) throws {
+    func addUp(in db: Connection) throws {
         try db.run("DELETE FROM moving")
-        let count = try db.cachedStatement(
-            sql: """
-                UPDATE jobs SET queued = queued + ?, active = active + ?, delayed = delayed + ?, done = done + ?,
-                    cached = cached + ?, failed = failed + ?, blacklisted = blacklisted + ?, cancelled = cancelled + ?,
-                    bytes = bytes + ?, revision = revision + 1
-                WHERE id = ?
-                """)
-        let finish = try db.cachedStatement(
-            sql: """
-                UPDATE jobs SET state = 'finished', finished_at = \(Schema.now)
-                WHERE id = ? AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused')
-                """)
+        let count = """
+            UPDATE jobs SET queued = queued + ?, active = active + ?, delayed = delayed + ?, done = done + ?,
+                cached = cached + ?, failed = failed + ?, blacklisted = blacklisted + ?, cancelled = cancelled + ?,
+                bytes = bytes + ?, revision = revision + 1
+            WHERE id = ?
+            """
+        let finish = """
+            UPDATE jobs SET state = 'finished', finished_at = \(Schema.now)
+            WHERE id = ? AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused')
+            """
         for (job, change) in changes.sorted(by: { $0.key < $1.key }) {
-            try count.execute(arguments: StatementArguments(change.counters + [change.bytes, job]))
-            try finish.execute(arguments: [job])
+            try db.run(count, SQLValues(change.counters + [change.bytes, job]))
+            try db.run(finish, [job])
         }
     }
 }

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// The result of recounting the items of jobs.
 public struct MendedJob: Hashable, Sendable {
@@ -135,7 +134,7 @@ extension JobControl {
 
     /// Ended jobs with open items that no index lists by their jobs: active ones, and those with a priority of their
     /// own.
-    private static func endedJobsOfOtherIndices(in db: Database) throws -> [JobID] {
+    private static func endedJobsOfOtherIndices(in db: Connection) throws -> [JobID] {
         let isEnded = "EXISTS (SELECT 1 FROM jobs WHERE id = items.job AND NOT \(Schema.isOpen("jobs.")))"
         return try db.integers(
             """
@@ -150,7 +149,7 @@ extension JobControl {
     ///
     /// - Returns: also the last job; nil at the end of the index.
     private static func strays(
-        in index: (source: String, areOpen: Bool), after: JobID, _ db: Database,
+        in index: (source: String, areOpen: Bool), after: JobID, _ db: Connection,
     ) throws -> (Strays, last: JobID?) {
         let next = try RowStatement(
             "SELECT job, typeof(job) = 'integer' FROM \(index.source) AND job > ? ORDER BY job LIMIT 1", in: db)
@@ -180,11 +179,11 @@ extension JobControl {
     }
 
     /// Whether a job's row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
-    static func areSomeImpossible(in db: Database) throws -> Bool {
+    static func areSomeImpossible(in db: Connection) throws -> Bool {
         try db.exists("SELECT 1 FROM jobs WHERE \(isImpossible)")
     }
 
-    static func mendImpossible(in db: Database) throws {
+    static func mendImpossible(in db: Connection) throws {
         for job in try db.integers("SELECT id FROM jobs WHERE \(isImpossible)") { _ = try mend(job, in: db) }
     }
 
@@ -203,7 +202,7 @@ extension JobControl {
         """
 
     /// The job's counters and their recount, in the order of `columns`; nil if there is no such job.
-    private static func counts(of job: JobID, in db: Database) throws -> (written: [Int64], counted: [Int64])? {
+    private static func counts(of job: JobID, in db: Connection) throws -> (written: [Int64], counted: [Int64])? {
         let list = columns.joined(separator: ", ")
         guard
             let written = try RowStatement("SELECT \(list) FROM jobs WHERE id = ?", in: db)
@@ -214,7 +213,7 @@ extension JobControl {
         return (written, counted)
     }
 
-    private static func look(at job: JobID, in db: Database) throws -> (items: Int64, isWrong: Bool) {
+    private static func look(at job: JobID, in db: Connection) throws -> (items: Int64, isWrong: Bool) {
         guard let counts = try counts(of: job, in: db) else { return (0, false) }
         let isOpen = try db.exists("SELECT 1 FROM jobs WHERE id = ? AND \(Schema.isOpen())", [job])
         return try (
@@ -223,7 +222,7 @@ extension JobControl {
         )
     }
 
-    private static func queueItemsWithoutState(of job: JobID, in db: Database) throws {
+    private static func queueItemsWithoutState(of job: JobID, in db: Connection) throws {
         _ = try TriggerSwitch.withTriggers(false, db) {
             try db.run(
                 """
@@ -234,7 +233,7 @@ extension JobControl {
     }
 
     /// Whether the job's row keeps the table's own checks. A counter may be text that reads as the right number.
-    private static func isSound(_ job: JobID, in db: Database) throws -> Bool {
+    private static func isSound(_ job: JobID, in db: Connection) throws -> Bool {
         try !db.exists("SELECT 1 FROM jobs WHERE id = ? AND (\(isImpossible))", [job])
     }
 
@@ -247,7 +246,7 @@ extension JobControl {
     }
 
     /// - Returns: a sentence if a counter was wrong.
-    static func mend(_ job: JobID, in db: Database) throws -> String? {
+    static func mend(_ job: JobID, in db: Connection) throws -> String? {
         guard var counts = try counts(of: job, in: db) else { return nil }
         var findings: [String] = []
         if counts.counted[0] != counts.counted.dropFirst().reduce(0, +) {
@@ -264,7 +263,7 @@ extension JobControl {
                 UPDATE jobs SET \(assignments), revision = revision + 1,
                     finished_at = CASE WHEN state = 'finished' AND ? > 0 THEN NULL ELSE finished_at END,
                     state = CASE WHEN state = 'finished' AND ? > 0 THEN 'queued' ELSE state END WHERE id = ?
-                """, StatementArguments(counts.counted + [open, open, job]))
+                """, SQLValues(counts.counted + [open, open, job]))
             if counts.written == counts.counted {
                 findings.append("its row had values that no worker writes, and was corrected")
             }

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// The log of ended items and of jobs' states: read page by page, or followed as an asynchronous sequence.
 public struct JobEvents: Sendable {
@@ -75,7 +74,7 @@ public struct JobEvents: Sendable {
         }
     }
 
-    private static func progress(after event: JobEvent, _ jobs: Set<JobID>, in db: Database) throws -> [JobEvent] {
+    private static func progress(after event: JobEvent, _ jobs: Set<JobID>, in db: Connection) throws -> [JobEvent] {
         try jobs.sorted().compactMap { job in
             try db.row("SELECT finished_count, skipped_count, total FROM progress WHERE job = ?", [job]).map { row in
                 JobEvent(
@@ -200,7 +199,7 @@ struct EndedItems {
         eventsOfLast += 1
     }
 
-    func log(at now: WallTime, in db: Database) throws {
+    func log(at now: WallTime, in db: Connection) throws {
         for row in rows {
             try db.run("INSERT INTO event_log (at, detail) VALUES (?, ?)", [now.milliseconds, row + "]"])
         }

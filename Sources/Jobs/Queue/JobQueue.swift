@@ -1,6 +1,5 @@
 internal import Core
 internal import FoundationEssentials
-internal import GRDB
 
 /// The queue for workers: it adds jobs, claims items and records their endings.
 public struct JobQueue: Sendable {
@@ -42,7 +41,7 @@ public struct JobQueue: Sendable {
 
     /// - Parameter duration: milliseconds.
     static func newLease(
-        of worker: Int64, now: Moment, lasts duration: Int64, isAlone: Bool, in db: Database,
+        of worker: Int64, now: Moment, lasts duration: Int64, isAlone: Bool, in db: Connection,
     ) throws -> Int64 {
         try db.run(
             "INSERT INTO leases (worker, claimed_at, expires_at, is_alone) VALUES (?, ?, ?, ?)",
@@ -62,7 +61,7 @@ public struct JobQueue: Sendable {
 
     /// The queues of open jobs, in claim order.
     private static func claimable(
-        order: ExecutionOrder, above: Precedence?, eldest: Bool = false, limit: Int = 1_000, in db: Database,
+        order: ExecutionOrder, above: Precedence?, eldest: Bool = false, limit: Int = 1_000, in db: Connection,
     ) throws -> [ClaimQueue] {
         let statement = try RowStatement(
             """
@@ -104,7 +103,7 @@ public struct JobQueue: Sendable {
     }
 
     /// One open job.
-    static func definition(of job: JobID, order: ExecutionOrder, in db: Database) throws -> JobDefinition? {
+    static func definition(of job: JobID, order: ExecutionOrder, in db: Connection) throws -> JobDefinition? {
         try RowStatement(
             """
             SELECT id, variants, options, headers, priority, execution_order FROM jobs

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// A job's progress for users: a row of the view `progress`.
 public struct JobProgress: Hashable, Sendable, Codable {
@@ -204,16 +203,13 @@ public struct JobReports: Sendable {
         let now = gate.now()
         try await gate.write { db in
             try db.run("DELETE FROM transfer_progress WHERE worker = ?", [worker])
-            let insert = try db.cachedStatement(
-                sql: """
-                    INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at, bytes_from)
-                    VALUES (?, ?, ?, ?, ?, ?)
-                    """)
+            let insert = try RowStatement(
+                """
+                INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at, bytes_from)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """, in: db)
             for one in progress {
-                try insert.execute(
-                    arguments: [
-                        worker, one.item, one.received, one.expected, now.milliseconds, one.origin.rawValue,
-                    ])
+                try insert.run(worker, one.item, one.received, one.expected, now, one.origin.rawValue)
             }
         }
     }

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// The notices of ended jobs: workers take due ones here and record the results.
 ///
@@ -81,7 +80,7 @@ public struct NoticeBook: Sendable {
 
     /// Changes a notice if it is still the one that this worker has taken.
     private func end(
-        _ notice: JobNotice, _ assignments: String, _ values: StatementArguments,
+        _ notice: JobNotice, _ assignments: String, _ values: SQLValues,
     ) async throws(JobsError) {
         let now = gate.now().milliseconds
         try await gate.write { db in

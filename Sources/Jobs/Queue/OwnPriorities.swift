@@ -1,12 +1,10 @@
-internal import GRDB
-
 /// Items with their own priority are claimed beside their job's other items, as if each priority were a job.
 extension JobQueue {
     private static let maxQueues = 1_000
 
     /// The queues of such items in open jobs, the highest priority first. It makes one look-up per priority of each
     /// job, independent of the number of items, and a single one if there are no such items.
-    static func ownPriorities(order: ExecutionOrder, in db: Database) throws -> [ClaimQueue] {
+    static func ownPriorities(order: ExecutionOrder, in db: Connection) throws -> [ClaimQueue] {
         let highest = try look("TRUE ORDER BY priority DESC, job DESC", in: db)
         guard var last = try highest.first(read: Self.place) else { return [] }
         let nextJob = try look("priority = ? AND job < ? ORDER BY job DESC", in: db)
@@ -38,7 +36,7 @@ extension JobQueue {
         }
     }
 
-    private static func look(_ condition: String, in db: Database) throws -> RowStatement {
+    private static func look(_ condition: String, in db: Connection) throws -> RowStatement {
         try RowStatement(
             """
             SELECT priority, job FROM items INDEXED BY items_own_priority
@@ -53,7 +51,7 @@ extension JobQueue {
 
 extension ClaimQueue {
     /// Whether the job has queued items without their own priority.
-    func hasUsualItems(in db: Database) throws -> Bool {
+    func hasUsualItems(in db: Connection) throws -> Bool {
         try RowStatement("SELECT 1 FROM items WHERE job = ? AND state = 'queued' AND priority IS NULL LIMIT 1", in: db)
             .first(job.id) { _ in true } ?? false
     }

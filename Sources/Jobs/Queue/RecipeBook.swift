@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Variants under a name, which jobs ask for as `recipe:NAME` among their variants.
 public struct Recipe: Hashable, Sendable, Codable {
@@ -63,7 +62,7 @@ public struct RecipeBook: Sendable {
     }
 
     /// Names the recipe that does not exist, which the trigger can't.
-    static func check(_ variants: String?, in db: Database) throws {
+    static func check(_ variants: String?, in db: Connection) throws {
         for name in Recipe.split(variants).recipes where try !db.exists("SELECT 1 FROM recipes WHERE name = ?", [name])
         {
             let known = try db.texts("SELECT name FROM recipes ORDER BY name", [])

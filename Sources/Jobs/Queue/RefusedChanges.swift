@@ -1,12 +1,11 @@
 internal import Core
-internal import GRDB
 
 // An item whose change is refused fails, and no other item does.
 extension JobQueue {
     /// Writes a transaction that changes items, and repeats it as long as the database refuses another change in it. A
     /// refused statement may have rolled back the whole transaction, so nothing less than that is repeated.
     func writeSparingOthers<Result: Sendable>(
-        isDurable: Bool = true, _ body: @escaping @Sendable (Database, ItemRefusals) throws -> Result,
+        isDurable: Bool = true, _ body: @escaping @Sendable (Connection, ItemRefusals) throws -> Result,
     ) async throws(JobsError) -> (result: Result, refused: [Int64: Failure]) {
         var refusals = ItemRefusals.none
         while true {
@@ -26,8 +25,9 @@ extension JobQueue {
     static func change<Result>(_ item: Int64, to state: ItemState, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
-        } catch let error as DatabaseError where refusals.contains(error.resultCode) {
-            throw refusal(.item(item), to: state, error.message ?? "without a reason")
+        } catch {
+            guard let reason = Refusal.reason(of: error) else { throw error }
+            throw refusal(.item(item), to: state, reason)
         }
     }
 
@@ -45,12 +45,8 @@ extension JobQueue {
     /// The reason if a trigger leaves out a row with `RAISE(IGNORE)`.
     static let ignored = "a trigger ignores it"
 
-    /// What a trigger may fail with by its own fault: a broken constraint or `RAISE`, a function that refuses its
-    /// arguments, a table that is missing, a value that is too large.
-    private static let refusals: [ResultCode] = [.SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_MISMATCH, .SQLITE_TOOBIG]
-
     /// Fails an open item without triggers, so that none refuses it, and counts and logs it as they would.
-    static func fail(refused item: Int64, _ failure: Failure, now: WallTime, in db: Database) throws {
+    static func fail(refused item: Int64, _ failure: Failure, now: WallTime, in db: Connection) throws {
         guard
             let row = try db.row(
                 """
@@ -80,8 +76,8 @@ extension JobQueue {
     ///   - deaths: the new value of `deaths`, in SQL; nil to leave it.
     /// - Returns: the number of items that were queued or failed.
     static func queueAgain(
-        _ condition: String, _ values: StatementArguments, deaths: String? = nil, _ refusals: ItemRefusals,
-        now: WallTime, in db: Database,
+        _ condition: String, _ values: SQLValues, deaths: String? = nil, _ refusals: ItemRefusals,
+        now: WallTime, in db: Connection,
     ) throws -> Int {
         let ids = try db.integers("SELECT id FROM items WHERE \(condition)", values)
         guard !ids.isEmpty else { return 0 }
@@ -95,8 +91,9 @@ extension JobQueue {
                 if try db.run("\(update) AND id IN (SELECT value FROM json_each(?))", [all]) == ids.count {
                     return ids.count
                 }
-            } catch let error as DatabaseError where Self.refusals.contains(error.resultCode) {
-                throw refusal(.ofSome, to: .queued, error.message ?? "without a reason")
+            } catch {
+                guard let reason = Refusal.reason(of: error) else { throw error }
+                throw refusal(.ofSome, to: .queued, reason)
             }
             // Some were ignored, or a trigger has moved or removed them.
             throw refusal(.ofSome, to: .queued, ignored)

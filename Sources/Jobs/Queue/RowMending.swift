@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Repairs rows with values that no worker writes, but a shell that has switched triggers or checks off may. One such
 /// row could stop a worker, and so keep all other items waiting.
@@ -56,7 +55,7 @@ enum RowMending {
     ]
 
     /// Mends rows that would stop a worker.
-    static func run(in db: Database) throws {
+    static func run(in db: Connection) throws {
         for repair in repairs where try db.exists(repair.isNeeded) {
             try TriggerSwitch.withTriggers(false, db) {
                 for statement in repair.statements { try db.run(statement) }
@@ -66,7 +65,7 @@ enum RowMending {
     }
 
     /// Whether there is such a row.
-    static func isNeeded(in db: Database) throws -> Bool {
+    static func isNeeded(in db: Connection) throws -> Bool {
         try repairs.contains { try db.exists($0.isNeeded) } || JobControl.areSomeImpossible(in: db)
     }
 }

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 
 /// The schedules: programs take due runs here, and record the results.
 ///
@@ -185,14 +184,14 @@ public struct ScheduleBook: Sendable {
 
     // MARK: - Steps
 
-    private static func isOurs(_ run: ScheduleRun, in db: Database) throws -> Bool {
+    private static func isOurs(_ run: ScheduleRun, in db: Connection) throws -> Bool {
         try db.exists(
             "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at = ? AND token = ? AND outcome IS NULL",
             [run.schedule, run.due.milliseconds, run.token])
     }
 
     private static func end(
-        _ run: ScheduleRun, _ outcome: String, job: JobID?, _ message: String?, at now: WallTime, in db: Database,
+        _ run: ScheduleRun, _ outcome: String, job: JobID?, _ message: String?, at now: WallTime, in db: Connection,
     ) throws {
         try db.run(
             """
@@ -202,7 +201,7 @@ public struct ScheduleBook: Sendable {
     }
 
     /// Takes the last of a schedule's runs that are due, and plans the one after it.
-    private static func takeDue(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
+    private static func takeDue(_ row: Row, at now: WallTime, in db: Connection) throws -> ScheduleRun? {
         let name: String = row["name"]
         let jitter: Int64 = row["jitter"]
         // Best effort: an invalid row is planned again below, which records the error.
@@ -241,7 +240,7 @@ public struct ScheduleBook: Sendable {
     }
 
     /// - Returns: nil if the run has been taken before.
-    private static func begin(_ row: Row, due: WallTime, at now: WallTime, in db: Database) throws -> ScheduleRun? {
+    private static func begin(_ row: Row, due: WallTime, at now: WallTime, in db: Connection) throws -> ScheduleRun? {
         let name: String = row["name"]
         let run = ScheduleRun(
             schedule: name, due: due, manifest: row["manifest"], origin: row["origin"],
@@ -258,7 +257,7 @@ public struct ScheduleBook: Sendable {
     }
 
     /// Runs whose programs no longer renew them, with their schedules.
-    private static func abandoned(at now: WallTime, in db: Database) throws -> [Row] {
+    private static func abandoned(at now: WallTime, in db: Connection) throws -> [Row] {
         try db.rows(
             """
             SELECT due_at, takers, schedules.* FROM schedule_runs JOIN schedules ON name = schedule
@@ -267,7 +266,7 @@ public struct ScheduleBook: Sendable {
     }
 
     /// - Returns: nil if too many programs have taken it before; the run is then ended as failed.
-    private static func takeOver(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
+    private static func takeOver(_ row: Row, at now: WallTime, in db: Connection) throws -> ScheduleRun? {
         let run = ScheduleRun(
             schedule: row["name"], due: row.wall("due_at") ?? now, manifest: row["manifest"], origin: row["origin"],
             token: Int64.random(in: 1...Int64.max))

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// When schedules are due next.
 extension ScheduleBook {
@@ -23,7 +22,7 @@ extension ScheduleBook {
         }
     }
 
-    static func planFirst(of row: Row, after now: WallTime, in db: Database) throws {
+    static func planFirst(of row: Row, after now: WallTime, in db: Connection) throws {
         let name: String = row["name"]
         do {
             let due = try CronExpression(parsing: row["cron"]).next(
@@ -36,7 +35,7 @@ extension ScheduleBook {
         }
     }
 
-    static func plan(_ name: String, _ due: WallTime, jitter: Int64, in db: Database) throws {
+    static func plan(_ name: String, _ due: WallTime, jitter: Int64, in db: Connection) throws {
         try db.run(
             "UPDATE schedules SET next_due = ?, starts_at = ?, error = NULL WHERE name = ?",
             [due.milliseconds, start(of: name, due, jitter).milliseconds, name])

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Pages of a job's items in the order of a column.
 ///

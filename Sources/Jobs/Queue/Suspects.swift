@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 extension JobQueue {
     /// The fewest deaths among queued items with two deaths or more: only ``claimSuspects`` claims such items.
@@ -9,7 +8,7 @@ extension JobQueue {
         try await gate.read { db in try Self.leastSuspicion(in: db) }
     }
 
-    private static func leastSuspicion(in db: Database) throws -> Int? {
+    private static func leastSuspicion(in db: Connection) throws -> Int? {
         return try db.int(
             """
             SELECT deaths FROM items WHERE state = 'queued' AND deaths > 1
@@ -59,7 +58,7 @@ extension JobQueue {
     /// - Returns: the number of items that were queued or ended.
     static func takeBack(
         ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID], _ refusals: ItemRefusals,
-        in db: Database,
+        in db: Connection,
     ) throws -> Int {
         var count = 0
         if lease.isAlone {
@@ -86,7 +85,7 @@ extension JobQueue {
     }
 
     private static func end(
-        guilty item: Int64, url: String, now: Moment, in db: Database,
+        guilty item: Int64, url: String, now: Moment, in db: Connection,
     ) throws {
         let failure = FailureClass.workerCrash
         let message =

@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// Pauses, resumes and cancels all jobs.
 extension JobControl {

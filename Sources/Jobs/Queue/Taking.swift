@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 /// A claim in progress: the items that one lease takes, in one transaction.
 struct Taking {
@@ -22,7 +21,7 @@ struct Taking {
 
     init(
         lease: Int64, others: Set<String>, now: Moment, caution: Caution, refusals: ItemRefusals,
-        in db: Database,
+        in db: Connection,
     ) throws {
         self.lease = lease
         self.others = others
@@ -59,7 +58,7 @@ struct Taking {
     }
 
     /// Takes up to `limit` of a job's items in the job's order, except items with two deaths or more.
-    mutating func take(_ limit: Int, of queue: ClaimQueue, in db: Database) throws {
+    mutating func take(_ limit: Int, of queue: ClaimQueue, in db: Connection) throws {
         let direction = queue.job.order == .fifo ? "ASC" : "DESC"
         let priority = queue.priority == nil ? "IS NULL" : "= ?3"
         let select = try RowStatement(
@@ -77,13 +76,13 @@ struct Taking {
     }
 
     /// Takes the given items.
-    mutating func take(_ ids: [Int64], of job: JobDefinition, in db: Database) throws {
+    mutating func take(_ ids: [Int64], of job: JobDefinition, in db: Connection) throws {
         let select = try RowStatement(
             "SELECT \(QueuedRow.columns) FROM items WHERE id = ? AND state = 'queued'", in: db)
         try take(try ids.compactMap { try select.first($0, read: QueuedRow.init) }, of: job, in: db)
     }
 
-    private mutating func take(_ rows: [QueuedRow], of job: JobDefinition, in db: Database) throws {
+    private mutating func take(_ rows: [QueuedRow], of job: JobDefinition, in db: Connection) throws {
         guard !rows.isEmpty else { return }
         try db.run(
             """
@@ -102,7 +101,8 @@ struct Taking {
         return !isAtItsLimit
     }
 
-    private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Database) throws
+    private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Connection)
+        throws
     {
         if let failure = refusals.failures[row.id] {
             try JobQueue.fail(refused: row.id, failure, now: now.wall, in: db)
@@ -139,7 +139,7 @@ struct Taking {
 
     /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes
     /// themselves.
-    func claim(_ jobs: [JobID: JobDefinition], in db: Database) throws -> Claim {
+    func claim(_ jobs: [JobID: JobDefinition], in db: Connection) throws -> Claim {
         try moves.addUp(in: db)
         if items.isEmpty {
             try db.run("DELETE FROM leases WHERE id = ?", [lease])

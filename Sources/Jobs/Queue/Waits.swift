@@ -1,5 +1,4 @@
 internal import Core
-internal import GRDB
 
 extension JobReports {
     /// Why an idle worker's queue is not empty: a sentence for each reason.
@@ -14,7 +13,7 @@ extension JobReports {
     private static let isOpen =
         "EXISTS (SELECT 1 FROM jobs WHERE jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running'))"
 
-    private static func others(than worker: Int64, in db: Database) throws -> [String] {
+    private static func others(than worker: Int64, in db: Connection) throws -> [String] {
         try db.rows(
             """
             SELECT count(*) AS n, workers.pid AS pid, workers.host AS host FROM items
@@ -28,7 +27,7 @@ extension JobReports {
         }
     }
 
-    private static func delays(at now: Moment, in db: Database) throws -> [String] {
+    private static func delays(at now: Moment, in db: Connection) throws -> [String] {
         let many = DelayedWaits(db, now)
         if try many.count() > DelayedWaits.maxSeen { return try delays(at: now.wall, many) }
         return try db.rows(
@@ -57,7 +56,7 @@ extension JobReports {
             }
     }
 
-    private static func suspects(in db: Database) throws -> [String] {
+    private static func suspects(in db: Connection) throws -> [String] {
         let count =
             try db.integer("SELECT count(*) FROM items WHERE state = 'queued' AND deaths > 1 AND \(isOpen)") ?? 0
         return count == 0

@@ -1,5 +1,4 @@
 public import Core
-internal import GRDB
 public import SystemPackage
 
 /// A live worker, as reports show it.
@@ -164,12 +163,12 @@ public struct WorkerBook: Sendable {
     private static let isStranded =
         "state = 'active' AND (typeof(lease) <> 'integer' OR lease NOT IN (SELECT id FROM leases))"
 
-    private static func hasStranded(in db: Database) throws -> Bool {
+    private static func hasStranded(in db: Connection) throws -> Bool {
         return try db.exists("SELECT 1 FROM items WHERE \(isStranded)")
     }
 
     private static func takeBack(
-        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], _ refusals: ItemRefusals, in db: Database,
+        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], _ refusals: ItemRefusals, in db: Connection,
     ) throws -> Int {
         var count = 0
         let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
@@ -182,7 +181,7 @@ public struct WorkerBook: Sendable {
     }
 
     private static func takeBack(
-        fromWorker worker: Int64, _ refusals: ItemRefusals, now: WallTime, in db: Database,
+        fromWorker worker: Int64, _ refusals: ItemRefusals, now: WallTime, in db: Connection,
     ) throws -> Int {
         let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
         let count = try leases.reduce(0) {
@@ -192,7 +191,7 @@ public struct WorkerBook: Sendable {
         return count
     }
 
-    private static func forget(worker: Int64, in db: Database) throws {
+    private static func forget(worker: Int64, in db: Connection) throws {
         for table in ["leases", "host_load", "transfer_progress"] {
             try db.run("DELETE FROM \(table) WHERE worker = ?", [worker])
         }

@@ -136,7 +136,7 @@ public struct Salvage {
         report = try new.writeWithoutTransaction { [now, report] db in
             // An incomplete draft is deleted, so it need not be synced before it is complete.
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
-            var load = SalvageLoad(old: old, new: db, now: now, report: report)
+            var load = SalvageLoad(old: old, new: Connection(db), now: now, report: report)
             try load.run(cache)
             try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE;")
             let complaints = try String.fetchAll(db, sql: "PRAGMA quick_check").filter { $0 != "ok" }

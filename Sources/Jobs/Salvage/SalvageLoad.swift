@@ -4,7 +4,7 @@ internal import GRDB
 /// Fills a new database with the rows of a broken one, and makes them consistent.
 struct SalvageLoad {
     let old: DatabaseQueue?
-    let new: Database
+    let new: Connection
     let now: WallTime
     var report: Salvage.Report
 
@@ -24,7 +24,7 @@ struct SalvageLoad {
     /// Tables of which some rows could not be read.
     private var gaps: Set<String> = []
 
-    init(old: DatabaseQueue?, new: Database, now: WallTime, report: Salvage.Report) {
+    init(old: DatabaseQueue?, new: Connection, now: WallTime, report: Salvage.Report) {
         self.old = old
         self.new = new
         self.now = now
@@ -33,7 +33,7 @@ struct SalvageLoad {
 
     mutating func run(_ cache: Salvage.Cache) throws {
         let triggers = try dropTriggers()
-        try new.inTransaction {
+        try new.sqlite.inTransaction {
             if let old {
                 for table in Self.tables {
                     try load(table.name, SalvageReader(database: old), table.key, isNumber: table.isNumber)
@@ -44,15 +44,15 @@ struct SalvageLoad {
         }
         try bind(cache)
         let found = try cache.files()
-        try new.inTransaction {
+        try new.sqlite.inTransaction {
             try mendIndex(found)
             return .commit
         }
-        for trigger in triggers { try new.execute(sql: trigger) }
+        for trigger in triggers { try new.script(trigger) }
     }
 
     private func bind(_ cache: Salvage.Cache) throws {
-        let blobs = try Row.fetchAll(new, sql: "SELECT hash, size FROM blobs LIMIT 1000")
+        let blobs = try new.rows("SELECT hash, size FROM blobs LIMIT 1000")
         let name = try cache.bind(
             Salvage.Index(
                 cache: try CacheProperty.value(CacheProperty.name, in: new),
@@ -64,16 +64,16 @@ struct SalvageLoad {
 
     /// Without triggers, rows are inserted as they are, rather than as changes of a state.
     private func dropTriggers() throws -> [String] {
-        let rows = try Row.fetchAll(
-            new, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
-        for row in rows { try new.execute(sql: "DROP TRIGGER \(row["name"] as String)") }
+        let rows = try new.rows(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
+        for row in rows { try new.script("DROP TRIGGER \(row["name"] as String)") }
         return rows.map { $0["sql"] }
     }
 
     private mutating func load(
         _ table: String, _ reader: SalvageReader, _ key: [String], isNumber: Bool,
     ) throws {
-        let known = Set(try new.columns(in: table).map(\.name))
+        let known = Set(try new.sqlite.columns(in: table).map(\.name))
         var refused = 0
         let outcome: SalvageReader.Outcome
         do {
@@ -84,12 +84,12 @@ struct SalvageLoad {
                     refused += 1
                     return
                 }
-                var values = columns.map { row[$0] as DatabaseValue }
+                var values = columns.map(row.value)
                 Self.mend(table, columns, &values)
                 do {
-                    try new.cachedStatement(
-                        sql: "INSERT OR REPLACE INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(marks))"
-                    ).execute(arguments: StatementArguments(values))
+                    try new.run(
+                        "INSERT OR REPLACE INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(marks))",
+                        SQLValues(values))
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
                     // A damaged page yields rows that this program has never written.
                     refused += 1
@@ -119,141 +119,137 @@ struct SalvageLoad {
     private static func makesSense(_ row: Row, of table: String) -> Bool {
         (hashes[table] ?? []).allSatisfy { column in
             // Not read as text: a damaged one may be anything.
-            guard let value: DatabaseValue = row[column], case .string(let text) = value.storage else { return false }
+            guard case .text(let text) = row.value(column) else { return false }
             return BlobHash(text) != nil
         }
     }
 
     /// A job's counters are recounted later, and must be 0 until then.
-    private static func mend(_ table: String, _ columns: [String], _ values: inout [DatabaseValue]) {
+    private static func mend(_ table: String, _ columns: [String], _ values: inout [SQLValue]) {
         let counters: Set = [
             "total", "queued", "active", "delayed", "done", "cached", "failed", "blacklisted", "cancelled",
         ]
-        let isActive = zip(columns, values).contains { $0 == "state" && $1 == "active".databaseValue }
+        let isActive = zip(columns, values).contains { $0 == "state" && $1 == .text("active") }
         for (index, column) in columns.enumerated() {
-            if table == "jobs", counters.contains(column) { values[index] = 0.databaseValue }
-            if table == "items", isActive, column == "state" { values[index] = "queued".databaseValue }
+            if table == "jobs", counters.contains(column) { values[index] = .integer(0) }
+            if table == "items", isActive, column == "state" { values[index] = .text("queued") }
             if table == "items", column == "lease" { values[index] = .null }
-            if table == "blobs", column == "dying" { values[index] = 0.databaseValue }
+            if table == "blobs", column == "dying" { values[index] = .integer(0) }
         }
     }
 
     private mutating func mendQueue() throws {
         // Lists that were not completed.
-        try new.execute(
-            sql: """
-                DELETE FROM job_additions WHERE job IN (SELECT id FROM jobs);
-                DELETE FROM items WHERE job IN (SELECT job FROM job_additions);
-                """)
+        try new.script(
+            """
+            DELETE FROM job_additions WHERE job IN (SELECT id FROM jobs);
+            DELETE FROM items WHERE job IN (SELECT job FROM job_additions);
+            """)
         report.items -= new.changesCount
-        try new.execute(sql: "DELETE FROM job_additions")
+        try new.script("DELETE FROM job_additions")
         // Items with an unreadable job get a paused job that says so, since their variants are unknown.
-        try new.execute(
-            sql: """
-                INSERT INTO jobs (id, name, state, error)
-                    SELECT DISTINCT job, 'recovered', 'paused',
-                        'The row of this job could not be read: set its variants and options, and resume it.'
-                    FROM items WHERE job NOT IN (SELECT id FROM jobs);
-                """)
+        try new.script(
+            """
+            INSERT INTO jobs (id, name, state, error)
+                SELECT DISTINCT job, 'recovered', 'paused',
+                    'The row of this job could not be read: set its variants and options, and resume it.'
+                FROM items WHERE job NOT IN (SELECT id FROM jobs);
+            """)
         report.jobs += new.changesCount
-        try new.execute(
-            sql: """
-                UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
-                    AND NOT EXISTS (SELECT 1 FROM renditions WHERE renditions.item = items.id)
-                """)
+        try new.script(
+            """
+            UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
+                AND NOT EXISTS (SELECT 1 FROM renditions WHERE renditions.item = items.id)
+            """)
         report.requeued += new.changesCount
         if gaps.contains("renditions") { try mendResults() }
-        try new.execute(
-            sql: """
-                DELETE FROM renditions WHERE item NOT IN (SELECT id FROM items);
-                DELETE FROM tries WHERE item NOT IN (SELECT id FROM items);
-                DELETE FROM source_facts WHERE hash NOT IN (SELECT hash FROM sources);
-                UPDATE jobs SET urls = NULL;
-                UPDATE jobs SET state = 'queued', finished_at = NULL WHERE state = 'finished';
-                UPDATE jobs SET total = c.total, queued = c.queued, active = 0, delayed = c.delayed, done = c.done,
-                    cached = c.cached, failed = c.failed, blacklisted = c.blacklisted, cancelled = c.cancelled
-                    FROM (SELECT job, count(*) AS total, sum(state = 'queued') AS queued, sum(state = 'delayed') AS delayed,
-                        sum(state = 'done' AND cached = 0) AS done, sum(state = 'done' AND cached <> 0) AS cached,
-                        sum(state = 'failed' AND blacklisted = 0) AS failed,
-                        sum(state = 'failed' AND blacklisted <> 0) AS blacklisted,
-                        sum(state = 'cancelled') AS cancelled FROM items GROUP BY job) AS c
-                    WHERE c.job = jobs.id;
-                """)
-        try new.execute(
-            sql: """
-                UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, ?)
-                WHERE state IN ('queued', 'running') AND queued + delayed = 0
-                """,
-            arguments: [now.milliseconds])
-        try new.execute(
-            sql: """
-                INSERT INTO job_ends SELECT id, \(Schema.steady("finished_at")) FROM jobs WHERE finished_at IS NOT NULL
-                """)
+        try new.script(
+            """
+            DELETE FROM renditions WHERE item NOT IN (SELECT id FROM items);
+            DELETE FROM tries WHERE item NOT IN (SELECT id FROM items);
+            DELETE FROM source_facts WHERE hash NOT IN (SELECT hash FROM sources);
+            UPDATE jobs SET urls = NULL;
+            UPDATE jobs SET state = 'queued', finished_at = NULL WHERE state = 'finished';
+            UPDATE jobs SET total = c.total, queued = c.queued, active = 0, delayed = c.delayed, done = c.done,
+                cached = c.cached, failed = c.failed, blacklisted = c.blacklisted, cancelled = c.cancelled
+                FROM (SELECT job, count(*) AS total, sum(state = 'queued') AS queued, sum(state = 'delayed') AS delayed,
+                    sum(state = 'done' AND cached = 0) AS done, sum(state = 'done' AND cached <> 0) AS cached,
+                    sum(state = 'failed' AND blacklisted = 0) AS failed,
+                    sum(state = 'failed' AND blacklisted <> 0) AS blacklisted,
+                    sum(state = 'cancelled') AS cancelled FROM items GROUP BY job) AS c
+                WHERE c.job = jobs.id;
+            """)
+        try new.run(
+            """
+            UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, ?)
+            WHERE state IN ('queued', 'running') AND queued + delayed = 0
+            """, [now.milliseconds])
+        try new.run(
+            """
+            INSERT INTO job_ends SELECT id, \(Schema.steady("finished_at")) FROM jobs WHERE finished_at IS NOT NULL
+            """)
     }
 
     /// Queues a `done` item again if it lacks a variant that another `done` item of its job has. An item with variants
     /// of its own has none to be compared with, so it is queued again in any case: the worker finds its files in the cache.
     private mutating func mendResults() throws {
-        try new.execute(
-            sql: """
-                CREATE TEMP TABLE wanted AS SELECT DISTINCT items.job AS job, renditions.name AS name
-                    FROM renditions CROSS JOIN items ON items.id = renditions.item WHERE items.state = 'done'
-                    AND items.variants IS NULL;
-                CREATE INDEX temp.wanted_by_job ON wanted (job);
-                """)
-        try new.execute(
-            sql: """
-                UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
-                    AND (variants IS NOT NULL
-                        OR EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
-                            (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name)))
-                """)
+        try new.script(
+            """
+            CREATE TEMP TABLE wanted AS SELECT DISTINCT items.job AS job, renditions.name AS name
+                FROM renditions CROSS JOIN items ON items.id = renditions.item WHERE items.state = 'done'
+                AND items.variants IS NULL;
+            CREATE INDEX temp.wanted_by_job ON wanted (job);
+            """)
+        try new.script(
+            """
+            UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
+                AND (variants IS NOT NULL
+                    OR EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
+                        (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name)))
+            """)
         report.requeued += new.changesCount
-        try new.execute(
-            sql: """
-                DELETE FROM renditions WHERE item IN (SELECT id FROM items WHERE state <> 'done');
-                DROP TABLE temp.wanted;
-                """)
+        try new.script(
+            """
+            DELETE FROM renditions WHERE item IN (SELECT id FROM items WHERE state <> 'done');
+            DROP TABLE temp.wanted;
+            """)
     }
 
     private mutating func mendIndex(_ files: [(hash: String, size: Int64)]) throws {
-        try new.execute(sql: "CREATE TEMP TABLE found (hash TEXT PRIMARY KEY, size INTEGER) WITHOUT ROWID")
+        try new.script("CREATE TEMP TABLE found (hash TEXT PRIMARY KEY, size INTEGER) WITHOUT ROWID")
         for file in files {
-            try new.cachedStatement(sql: "INSERT OR REPLACE INTO temp.found VALUES (?, ?)")
-                .execute(arguments: [file.hash, file.size])
+            try new.run("INSERT OR REPLACE INTO temp.found VALUES (?, ?)", [file.hash, file.size])
         }
         report.lostFiles =
-            try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found)")
+            try new.int("SELECT count(*) FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found)")
             ?? 0
         // Files without any reference are recorded as well: they expire and are evicted like all others.
-        try new.execute(
-            sql: """
-                INSERT OR IGNORE INTO blobs (hash, size, created_at, used_at, modified_at)
-                    SELECT hash, size, ?1, ?1, ?1 FROM temp.found
-                """,
-            arguments: [now.milliseconds])
+        try new.run(
+            """
+            INSERT OR IGNORE INTO blobs (hash, size, created_at, used_at, modified_at)
+                SELECT hash, size, ?1, ?1, ?1 FROM temp.found
+            """, [now.milliseconds])
         // `worker cache verify` reports these files, and can queue them again.
-        try new.execute(
-            sql: """
-                INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at)
-                    SELECT key, variant, blob, ?1 FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found)
-                    UNION ALL SELECT key, '', hash, ?1 FROM sources
-                        WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM temp.found)
-                """,
-            arguments: [now.milliseconds])
-        try new.execute(
-            sql: """
-                DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);
-                UPDATE blobs SET size = (SELECT size FROM temp.found WHERE found.hash = blobs.hash),
-                    is_source = hash IN (SELECT hash FROM sources);
-                UPDATE sources SET kept = hash IN (SELECT hash FROM temp.found);
-                DELETE FROM variants WHERE blob NOT IN (SELECT hash FROM temp.found);
-                DELETE FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found);
-                \(Self.entriesOfResults);
-                UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT coalesce(sum(size), 0) FROM blobs);
-                DROP TABLE temp.found;
-                """)
-        report.blobs = try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs") ?? 0
+        try new.run(
+            """
+            INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at)
+                SELECT key, variant, blob, ?1 FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found)
+                UNION ALL SELECT key, '', hash, ?1 FROM sources
+                    WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM temp.found)
+            """, [now.milliseconds])
+        try new.script(
+            """
+            DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);
+            UPDATE blobs SET size = (SELECT size FROM temp.found WHERE found.hash = blobs.hash),
+                is_source = hash IN (SELECT hash FROM sources);
+            UPDATE sources SET kept = hash IN (SELECT hash FROM temp.found);
+            DELETE FROM variants WHERE blob NOT IN (SELECT hash FROM temp.found);
+            DELETE FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found);
+            \(Self.entriesOfResults);
+            UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT coalesce(sum(size), 0) FROM blobs);
+            DROP TABLE temp.found;
+            """)
+        report.blobs = try new.int("SELECT count(*) FROM blobs") ?? 0
     }
 
     /// Makes entries from each URL's latest result. It is inserted first, and older ones do not replace it.

@@ -24,11 +24,15 @@ struct SalvageReader {
         guard let failure else { return outcome }
         outcome.failure = failure
         let (first, _) = try walk(table, key, forwards: false, limit: last, &outcome, take)
-        let low = last?.first.flatMap(Int64.fromDatabaseValue) ?? 0
-        if isNumber, let high = first?.first.flatMap(Int64.fromDatabaseValue), high - low > 1 {
+        let low = Self.number(last) ?? 0
+        if isNumber, let high = Self.number(first), high - low > 1 {
             try lookUp(table, key[0], (low + 1)...min(high - 1, low + Self.maxLookUps), &outcome, take)
         }
         return outcome
+    }
+
+    private static func number(_ key: [SQLValue]?) -> Int64? {
+        if case .integer(let number) = key?.first { number } else { nil }
     }
 
     /// Reads until the end of the table or an unreadable row.
@@ -36,17 +40,17 @@ struct SalvageReader {
     /// - Parameter limit: where to stop if it walks backwards.
     /// - Returns: the key of the last row that was read, and the error that ended the walk.
     private func walk(
-        _ table: String, _ key: [String], forwards: Bool, limit: [DatabaseValue]?, _ outcome: inout Outcome,
+        _ table: String, _ key: [String], forwards: Bool, limit: [SQLValue]?, _ outcome: inout Outcome,
         _ take: (Row) throws -> Void,
-    ) throws -> (last: [DatabaseValue]?, failure: String?) {
+    ) throws -> (last: [SQLValue]?, failure: String?) {
         let columns = key.joined(separator: ", ")
         let marks = key.map { _ in "?" }.joined(separator: ", ")
         let order = key.map { "\($0) \(forwards ? "ASC" : "DESC")" }.joined(separator: ", ")
-        var last: [DatabaseValue]?
+        var last: [SQLValue]?
         var size = Self.page
         while true {
             var conditions: [String] = []
-            var arguments: [DatabaseValue] = []
+            var arguments: [SQLValue] = []
             if let last {
                 conditions.append("(\(columns)) \(forwards ? ">" : "<") (\(marks))")
                 arguments += last
@@ -60,7 +64,7 @@ struct SalvageReader {
             let rows: [Row]
             do {
                 rows = try database.writeWithoutTransaction {
-                    try Row.fetchAll($0, sql: sql, arguments: StatementArguments(arguments))
+                    try Connection($0).rows(sql, SQLValues(arguments))
                 }
             } catch {
                 // Tries again row by row, to get closer to the unreadable one.
@@ -74,7 +78,7 @@ struct SalvageReader {
             for row in rows { try take(row) }
             outcome.rows += rows.count
             guard let end = rows.last, rows.count == size else { return (last, nil) }
-            let next: [DatabaseValue] = key.map { end[$0] }
+            let next: [SQLValue] = key.map(end.value)
             if let last, !(forwards ? PageOrder.isBeyond(last, next) : PageOrder.isBeyond(next, last)) {
                 return (last, "the keys of the others are no text")
             }
@@ -89,7 +93,7 @@ struct SalvageReader {
         for number in range {
             // Best effort: a row on an unreadable page stays lost; its neighbours may be on another page.
             let row = try? database.writeWithoutTransaction {
-                try Row.fetchOne($0, sql: "SELECT * FROM \(table) WHERE \(key) = ?", arguments: [number])
+                try Connection($0).row("SELECT * FROM \(table) WHERE \(key) = ?", [number])
             }
             guard let row = row ?? nil else { continue }
             try take(row)

@@ -1,5 +1,3 @@
-internal import GRDB
-
 /// Removes ids at the end of their range. After such an id SQLite assigns no more, and reports a full disk.
 enum UsedUpIDs {
     /// The largest id that a statement may give an item.
@@ -12,7 +10,7 @@ enum UsedUpIDs {
     private static let tables = ["workers", "leases", "event_log"]
 
     /// Removes such rows, and lets SQLite continue after the largest other id.
-    static func mend(in db: Database) throws {
+    static func mend(in db: Connection) throws {
         let wrong = "typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND \(mostNamed)"
         guard try db.exists("SELECT 1 FROM sqlite_sequence WHERE \(wrong)") else { return }
         for table in tables { try db.run("DELETE FROM \(table) WHERE id > \(mostNamed)") }

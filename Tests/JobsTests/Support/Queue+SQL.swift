@@ -9,22 +9,22 @@ extension Queue {
     /// - Returns: how many items went.
     func delete(_ table: String, where condition: String) async throws -> Int {
         try await store.database.write { db in
-            let before = try Int.fetchOne(db, sql: "SELECT count(*) FROM items") ?? 0
-            try db.execute(sql: "DELETE FROM \(table) WHERE \(condition)")
-            return before - (try Int.fetchOne(db, sql: "SELECT count(*) FROM items") ?? 0)
+            let before = try db.int("SELECT count(*) FROM items") ?? 0
+            try db.script("DELETE FROM \(table) WHERE \(condition)")
+            return before - (try db.int("SELECT count(*) FROM items") ?? 0)
         }
     }
 
     /// Writes to the database past its triggers.
     func corrupt(_ sql: String) async throws {
         try await store.database.write { db in
-            try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
-            for name in try String.fetchAll(
-                db, sql: "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
+            try db.script("PRAGMA ignore_check_constraints = ON")
+            for name in try db.texts(
+                "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
             {
-                try db.execute(sql: "DROP TRIGGER \(name)")
+                try db.script("DROP TRIGGER \(name)")
             }
-            try db.execute(sql: sql)
+            try db.script(sql)
         }
     }
 
@@ -36,14 +36,14 @@ extension Queue {
         let (database, address) = (store.database, UInt(bitPattern: count))
         try await database.read { db in
             sqlite3_progress_handler(
-                db.sqliteConnection, 1_000,
+                db.sqlite.sqliteConnection, 1_000,
                 { pointer in
                     pointer?.assumingMemoryBound(to: Int32.self).pointee += 1
                     return 0
                 }, UnsafeMutableRawPointer(bitPattern: address))
         }
         try await body()
-        try await database.read { db in sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
+        try await database.read { db in sqlite3_progress_handler(db.sqlite.sqliteConnection, 0, nil, nil) }
         return count.pointee
     }
 }
