@@ -19,7 +19,7 @@ struct ForgedRowTests {
         "UPDATE jobs SET total = total + 2000000, cancelled = cancelled + 2000000, revision = revision + 1",
         "UPDATE OR FAIL items SET state = 'queued', lease = 5 WHERE state = 'failed'",
         "UPDATE sqlite_sequence SET seq = 9223372036854775807", "UPDATE sqlite_sequence SET seq = 'many'",
-        ".dbconfig enable_trigger off\nINSERT INTO workers VALUES (9223372036854775807, 'x', 1, 1, 1, 1)",
+        ".dbconfig enable_trigger off\nINSERT INTO workers (id, host, pid, started_at, seen_at) VALUES (9223372036854775807, 'x', 1, 1, 1)",
         ".dbconfig enable_trigger off\nINSERT INTO leases VALUES (9223372036854775807, 1, 1, 1, 0)",
         "PRAGMA ignore_check_constraints = ON; INSERT INTO event_log VALUES (9223372036854775807, 1, '[]')",
         ".dbconfig enable_trigger off\nUPDATE jobs SET priority = -101; UPDATE items SET priority = 1e308 WHERE id < 3",

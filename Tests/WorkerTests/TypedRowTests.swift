@@ -9,7 +9,7 @@ import Testing
         "UPDATE sqlite_sequence SET seq = 9223372036854775807",
         "UPDATE items SET attempts = -9223372036854775807", "UPDATE items SET attempts = 'many'",
         ".dbconfig enable_trigger off\nUPDATE items SET deaths = 2.5 WHERE id < 3",
-        ".dbconfig enable_trigger off\nINSERT INTO workers VALUES (9223372036854775807, 'x', 1, 1, 1, 1)",
+        ".dbconfig enable_trigger off\nINSERT INTO workers (id, host, pid, started_at, seen_at) VALUES (9223372036854775807, 'x', 1, 1, 1)",
         ".dbconfig enable_trigger off\nINSERT INTO reservations VALUES (999, 9007199254740992)",
         "UPDATE cache_totals SET bytes = 9223372036854775807, blobs = 9223372036854775807",
         ".dbconfig enable_trigger off\nUPDATE jobs SET priority = -101; UPDATE items SET priority = 500 WHERE id = 1",

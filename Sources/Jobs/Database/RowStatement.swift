@@ -90,7 +90,7 @@ struct RowStatement {
         var index: CInt = 0
         for value in repeat each values {
             index += 1
-            try check(value.bind(to: raw, at: index))
+            try check(value.value.bind(to: raw, at: index))
         }
     }
 
@@ -189,92 +189,30 @@ struct RowColumns {
     private func isNull(_ column: CInt) -> Bool { sqlite3_column_type(raw, column) == SQLITE_NULL }
 }
 
-/// A type that can be bound to a parameter.
-protocol RowValue: Sendable {
-    var value: SQLValue { get }
-
+extension SQLValue {
     /// - Returns: SQLite's result code.
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt
-}
-
-extension RowValue {
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { value.bind(to: raw, at: index) }
-}
-
-extension Int64: RowValue {
-    var value: SQLValue { .integer(self) }
-
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self) }
-}
-
-extension WallTime: RowValue {
-    var value: SQLValue { .integer(milliseconds) }
-}
-
-extension SteadyTime: RowValue {
-    var value: SQLValue { .integer(milliseconds) }
-}
-
-extension Int: RowValue {
-    var value: SQLValue { .integer(Int64(self)) }
-}
-
-extension Int32: RowValue {
-    var value: SQLValue { .integer(Int64(self)) }
-}
-
-extension Bool: RowValue {
-    var value: SQLValue { .integer(self ? 1 : 0) }
-}
-
-extension Double: RowValue {
-    var value: SQLValue { .real(self) }
-}
-
-extension String: RowValue {
-    var value: SQLValue { .text(self) }
-
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
-        var text = self
-        return text.withUTF8 { bytes in
-            // A null pointer would bind NULL instead of an empty text.
-            guard let start = bytes.baseAddress else { return sqlite3_bind_text(raw, index, "", 0, nil) }
-            return start.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
-                sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), copied, UInt8(SQLITE_UTF8))
-            }
-        }
-    }
-}
-
-extension Optional: RowValue where Wrapped: RowValue {
-    var value: SQLValue { self?.value ?? .null }
-
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
-        switch self {
-        case .some(let value): value.bind(to: raw, at: index)
-        case .none: sqlite3_bind_null(raw, index)
-        }
-    }
-}
-
-extension SQLValue: RowValue {
-    var value: SQLValue { self }
-
-    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
+    fileprivate func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
         switch self {
         case .null: sqlite3_bind_null(raw, index)
         case .integer(let value): sqlite3_bind_int64(raw, index, value)
         case .real(let value): sqlite3_bind_double(raw, index, value)
-        case .text(let text): text.bind(to: raw, at: index)
+        case .text(var text):
+            text.withUTF8 { bytes in
+                // A null pointer would bind NULL instead of an empty text.
+                guard let start = bytes.baseAddress else { return sqlite3_bind_text(raw, index, "", 0, nil) }
+                return start.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
+                    sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8))
+                }
+            }
         case .bytes(let bytes):
             bytes.withUnsafeBytes { bytes in
                 // A null pointer would bind NULL instead of an empty blob.
                 guard let start = bytes.baseAddress else { return sqlite3_bind_zeroblob(raw, index, 0) }
-                return sqlite3_bind_blob64(raw, index, start, UInt64(bytes.count), copied)
+                return sqlite3_bind_blob64(raw, index, start, UInt64(bytes.count), Self.copied)
             }
         }
     }
-}
 
-/// https://sqlite.org/c3ref/c_static.html: SQLite copies the bytes.
-private let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    /// https://sqlite.org/c3ref/c_static.html: SQLite copies the bytes.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}

@@ -67,7 +67,7 @@ enum ItemSchema {
             DELETE FROM tries WHERE item = OLD.id;
         END;
         CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
-        WHEN NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(UsedUpIDs.most) OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
+        WHEN NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(Schema.largestItemID) OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
             SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
         END;
         -- In a statement of its own, since SQLite would look through all items before it finds that there is nothing to do.

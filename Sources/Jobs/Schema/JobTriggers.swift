@@ -82,7 +82,7 @@ extension Schema {
 
         CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN
             SELECT RAISE(ABORT, 'the id of a job is a positive number of at most 2^51; leave it out of the INSERT')
-                WHERE NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(UsedUpIDs.mostNamed));
+                WHERE NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(largestJobID));
             DELETE FROM replacing;
             INSERT OR IGNORE INTO replacing SELECT id FROM jobs WHERE id = NEW.id;
             INSERT OR IGNORE INTO replacing SELECT id FROM jobs

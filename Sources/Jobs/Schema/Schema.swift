@@ -21,6 +21,12 @@ enum Schema {
 
     private static let first = "1-schema"
 
+    /// The largest id that a statement may give an item.
+    static let largestItemID: Int64 = 1 << 52
+    /// The largest id that a statement may give a job, so that enough ids are left after it. Each new id is larger by
+    /// one, so no database reaches this id by itself.
+    static let largestJobID: Int64 = 1 << 51
+
     private static let parts = [
         jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
         CacheSchema.nearDuplicates, eventTables, ScheduleSchema.tables, ActivitySchema.tables, recipeTables,

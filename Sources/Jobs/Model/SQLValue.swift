@@ -34,3 +34,48 @@ struct Row: Sendable {
         columnNames.firstIndex(of: column).map { values[$0] } ?? .null
     }
 }
+
+/// A type whose values can be bound to parameters.
+protocol RowValue: Sendable {
+    var value: SQLValue { get }
+}
+
+extension SQLValue: RowValue {
+    var value: SQLValue { self }
+}
+
+extension Int64: RowValue {
+    var value: SQLValue { .integer(self) }
+}
+
+extension WallTime: RowValue {
+    var value: SQLValue { .integer(milliseconds) }
+}
+
+extension SteadyTime: RowValue {
+    var value: SQLValue { .integer(milliseconds) }
+}
+
+extension Int: RowValue {
+    var value: SQLValue { .integer(Int64(self)) }
+}
+
+extension Int32: RowValue {
+    var value: SQLValue { .integer(Int64(self)) }
+}
+
+extension Bool: RowValue {
+    var value: SQLValue { .integer(self ? 1 : 0) }
+}
+
+extension Double: RowValue {
+    var value: SQLValue { .real(self) }
+}
+
+extension String: RowValue {
+    var value: SQLValue { .text(self) }
+}
+
+extension Optional: RowValue where Wrapped: RowValue {
+    var value: SQLValue { self?.value ?? .null }
+}

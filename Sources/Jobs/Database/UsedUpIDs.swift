@@ -1,19 +1,13 @@
 /// Removes ids at the end of their range. After such an id SQLite assigns no more, and reports a full disk.
 enum UsedUpIDs {
-    /// The largest id that a statement may give an item.
-    static let most: Int64 = 1 << 52
-    /// The largest id that a statement may give a job, so that enough ids are left after it. Each new id is larger by
-    /// one, so no database reaches this id by itself.
-    static let mostNamed: Int64 = 1 << 51
-
     /// Tables whose rows with such ids are deleted: no worker has assigned these ids.
     private static let tables = ["workers", "leases", "event_log"]
 
     /// Removes such rows, and lets SQLite continue after the largest other id.
     static func mend(in db: Connection) throws {
-        let wrong = "typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND \(mostNamed)"
+        let wrong = "typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND \(Schema.largestJobID)"
         guard try db.exists("SELECT 1 FROM sqlite_sequence WHERE \(wrong)") else { return }
-        for table in tables { try db.run("DELETE FROM \(table) WHERE id > \(mostNamed)") }
+        for table in tables { try db.run("DELETE FROM \(table) WHERE id > \(Schema.largestJobID)") }
         for table in tables + ["jobs"] {
             try db.run(
                 """
