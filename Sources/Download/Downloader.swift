@@ -146,6 +146,10 @@ public final class Downloader: Sendable {
         scheduler.setShares(concurrency: concurrency, hosts: hosts)
     }
 
+    /// Says that the shares in force hold: other workers knew of this one at this time. Without this, no request starts
+    /// after a suspension of the process; see ``ShareLease``.
+    public func confirmShares(asOf time: ContinuousClock.Instant) { scheduler.confirmShares(asOf: time) }
+
     /// The hosts with any state worth reporting, in no order.
     public var hosts: [HostSnapshot] { scheduler.snapshots() }
 

@@ -72,7 +72,7 @@ struct ClockTests {
             let expected = ["clock.example": wall.now + 3_600_000]
             #expect(try await other.hosts.blocked() == expected)
             try await store.database.keepCacheClock()
-            try await store.workers.heartbeat(worker: worker)
+            try await store.workers.heartbeat(worker: worker, host: "test", pid: 2)
             #expect(try await other.hosts.blocked() == expected)
             #expect(try await other.hosts.statuses().map(\.notBefore) == [wall.now + 3_600_000])
             for clock in [wall, uptime] { clock.advance(3_600_001) }
@@ -88,7 +88,7 @@ struct ClockTests {
             wall.advance(Self.years)
             let items = try await store.queue.claim(limit: 1, worker: worker).items
             wall.advance(-Self.years)
-            try await store.workers.heartbeat(worker: worker)
+            try await store.workers.heartbeat(worker: worker, host: "test", pid: 2)
             for clock in [wall, uptime] { clock.advance(59_000) }
             #expect(try await other.workers.takeBackDeadLeases(myself: nil) == 0)
             #expect(try await store.queue.lost(of: items) == [])

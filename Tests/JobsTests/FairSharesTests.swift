@@ -1,4 +1,5 @@
 import Core
+import TestSupport
 import Testing
 
 @testable import Jobs
@@ -41,37 +42,135 @@ struct FairSharesTests {
         return [HostDemand(load: load, limit: limit, share: share)]
     }
 
+    /// Two workers of one database, and what each of them obeys now.
+    private final class Pair {
+        var first: [String: WorkerShares.Share]?
+        var second: [String: WorkerShares.Share]? = [:]
+    }
+
     @Test func `A second worker gets slots only after the first has released them`() async throws {
         try await withQueue { queue in
-            let first = queue.store
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
-            #expect(
-                try await first.hosts.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts
-                    == nil)
             let other = try await second.workers.register(host: "h", pid: 1)
-            func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws
-                -> Int?
-            {
-                try await store.hosts.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
-                    .hosts?["a.example"]?.slots
+            let pair = Pair()
+            func first(_ running: Int, _ waiting: Int) async throws -> Int? {
+                let share = pair.first.map { $0["a.example"]?.slots ?? 0 }
+                pair.first = try await queue.store.hosts.takeShares(
+                    demand(running, waiting, share: share), worker: queue.worker, isSharing: share != nil,
+                    wasIdle: false
+                ).hosts
+                return pair.first.map { $0["a.example"]?.slots ?? 0 }
             }
-            // The first doesn't know of the second yet, and still has everything.
-            #expect(try await ask(second, other, 0, 9, 0) == 0)
-            // It keeps to its half from now on, and has four on their way.
-            #expect(try await ask(first, queue.worker, 4, 9, nil) == 2)
-            #expect(try await ask(second, other, 0, 9, 0) == 0)
-            #expect(try await ask(first, queue.worker, 3, 9, 2) == 2)
-            #expect(try await ask(second, other, 0, 9, 0) == 1)
-            #expect(try await ask(first, queue.worker, 2, 9, 2) == 2)
-            #expect(try await ask(second, other, 1, 9, 1) == 2)
-            // What one doesn't want any more the other has.
-            #expect(try await ask(first, queue.worker, 0, 0, 2) == 0)
-            #expect(try await ask(first, queue.worker, 0, 0, 0) == 0)
-            #expect(try await ask(second, other, 2, 9, 2) == 4)
-            // A worker that has ended holds no slots, and no other waits for it.
+            func ask(_ running: Int, _ waiting: Int) async throws -> Int? {
+                let share = pair.second.map { $0["a.example"]?.slots ?? 0 }
+                pair.second = try await second.hosts.takeShares(
+                    demand(running, waiting, share: share), worker: other, isSharing: share != nil, wasIdle: false
+                ).hosts
+                return pair.second.map { $0["a.example"]?.slots ?? 0 }
+            }
+            // The first has not called yet, so it is known to share, and has none.
+            #expect(try await ask(0, 9) == 4)
             try await second.workers.unregister(worker: other)
+            #expect(try await first(4, 9) == nil)
+            // It has all slots, and may have started more requests than it has told of.
+            let third = try await second.workers.register(host: "h", pid: 1)
+            func new(_ running: Int, _ waiting: Int) async throws -> Int? {
+                let share = pair.second.map { $0["a.example"]?.slots ?? 0 }
+                pair.second = try await second.hosts.takeShares(
+                    demand(running, waiting, share: share), worker: third, isSharing: share != nil, wasIdle: false
+                ).hosts
+                return pair.second.map { $0["a.example"]?.slots ?? 0 }
+            }
+            pair.second = [:]
+            #expect(try await new(0, 9) == 0)
+            #expect(try await first(1, 9) == 0)
+            // It has none from now on, but is not known to obey that.
+            #expect(try await new(0, 9) == 0)
+            // Four were running in truth, and it gets its half when two of them have ended.
+            #expect(try await first(4, 5) == 2)
+            #expect(try await new(0, 9) == 0)
+            #expect(try await first(3, 5) == 2)
+            #expect(try await new(0, 9) == 1)
+            #expect(try await first(2, 5) == 2)
+            #expect(try await new(1, 9) == 2)
+            // The slots that the first no longer wants are the other's, once the first obeys that.
+            #expect(try await first(0, 0) == 0)
+            #expect(try await new(2, 9) == 2)
+            #expect(try await first(0, 0) == 0)
+            #expect(try await new(2, 9) == 4)
+            // A worker that has ended holds no slots, and no other waits for it.
+            try await second.workers.unregister(worker: third)
             try await second.close()
-            #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)
+            #expect(try await first(0, 9) == nil)
+        }
+    }
+
+    /// Each worker starts as many requests as it may, at once, and counts them at any time before it calls.
+    @Test(arguments: 1...40) func `Workers that come, go and are slow never have more requests than the limit`(
+        _ seed: Int
+    ) async throws {
+        try await withQueue { queue in
+            var random = SeededGenerator(seed: UInt64(seed))
+            let limit = Int.random(in: 1...5, using: &random)
+            var workers: [Int64: Sharer] = [queue.worker: Sharer(queue.store)]
+            func running() -> Int { workers.values.reduce(0) { $0 + $1.running } }
+            for _ in 0..<150 {
+                queue.clock.advance(50)
+                switch Int.random(in: 0..<12, using: &random) {
+                case 0 where workers.count < 4:
+                    let store = try JobStore(path: queue.path, now: { queue.clock.now })
+                    workers[try await store.workers.register(host: "h", pid: 1)] = Sharer(store)
+                case 1:
+                    guard let one = workers.keys.sorted().randomElement(using: &random), one != queue.worker else {
+                        break
+                    }
+                    try await workers[one]?.store.workers.unregister(worker: one)
+                    try await workers[one]?.store.close()
+                    workers[one] = nil
+                case 2, 3:
+                    if let one = workers.values.randomElement(using: &random), one.running > 0 { one.running -= 1 }
+                case 4:
+                    workers.values.randomElement(using: &random)?.wants = Bool.random(using: &random)
+                default:
+                    guard let one = workers.keys.sorted().randomElement(using: &random), let sharer = workers[one]
+                    else { break }
+                    try await sharer.call(as: one, limit: limit, isCounted: Bool.random(using: &random))
+                }
+                for worker in workers.values where worker.wants {
+                    worker.running = max(worker.running, worker.slots(limit))
+                }
+                #expect(running() <= limit)
+            }
+            for (id, worker) in workers where id != queue.worker { try await worker.store.close() }
+        }
+    }
+
+    /// A worker as its downloader and its keeper of hosts act together.
+    private final class Sharer {
+        let store: JobStore
+        /// None before the first call.
+        var shares: [String: WorkerShares.Share]? = [:]
+        var running = 0
+        var wants = true
+
+        init(_ store: JobStore) { self.store = store }
+
+        func slots(_ limit: Int) -> Int { shares.map { $0["a.example"]?.slots ?? 0 } ?? limit }
+
+        /// - Parameter isCounted: whether all that runs is counted, or only what ran some time ago.
+        func call(as worker: Int64, limit: Int, isCounted: Bool) async throws {
+            let share = shares.map { $0["a.example"]?.slots ?? 0 }
+            // Requests beyond the share can only have become fewer since they were counted.
+            let seen = isCounted || running > share ?? .max ? running : min(running, 1)
+            let waiting = wants ? 9 : 0
+            var demands: [HostDemand] = []
+            if seen + waiting + (share ?? 0) > 0 {
+                let load = HostLoad(host: "a.example", running: seen, waiting: waiting, rate: 0)
+                demands = [HostDemand(load: load, limit: limit, share: share)]
+            }
+            shares = try await store.hosts.takeShares(
+                demands, worker: worker, isSharing: share != nil, wasIdle: false
+            ).hosts
         }
     }
 
@@ -83,7 +182,9 @@ struct FairSharesTests {
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
             let other = try await second.workers.register(host: "h", pid: 1)
             func isAlone(_ store: JobStore, _ worker: Int64) async throws -> Bool {
-                try await store.hosts.takeShares(demand(1, 9, share: 1), worker: worker, wasIdle: false).hosts == nil
+                try await store.hosts.takeShares(
+                    demand(1, 9, share: 1), worker: worker, isSharing: true, wasIdle: false
+                ).hosts == nil
             }
             #expect(try await !isAlone(queue.store, queue.worker))
             #expect(try await !isAlone(second, other))

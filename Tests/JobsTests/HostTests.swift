@@ -88,7 +88,7 @@ struct HostTests {
                 width: 0.5, circuitOpenCount: 1)
             try await queue.store.hosts.save(hosts: [memory])
             let demands = load.map { HostDemand(load: $0, limit: 6, share: nil) }
-            _ = try await queue.store.hosts.takeShares(demands, worker: queue.worker, wasIdle: true)
+            _ = try await queue.store.hosts.takeShares(demands, worker: queue.worker, isSharing: false, wasIdle: true)
             // Asked from another opening, as a command is: a process doesn't see its own lock.
             let other = try JobStore(path: queue.path, now: { queue.clock.now })
             let status = try #require(try await other.hosts.statuses().first)

@@ -72,7 +72,7 @@ struct LeaseTests {
             let ended = try #require(try await beating.queue.claim(limit: 1, worker: worker).items.first)
             try await beating.queue.finish([(ended, .failed(.denied))])
             queue.clock.advance(50_000)
-            try await beating.workers.heartbeat(worker: worker)
+            try await beating.workers.heartbeat(worker: worker, host: "test", pid: 2)
             #expect(try queue.shell.expect("SELECT count(*) FROM leases;") == ["1"])
             queue.clock.advance(50_000)
             #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 0)

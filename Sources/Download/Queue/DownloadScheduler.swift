@@ -13,6 +13,7 @@ final class DownloadScheduler: Sendable {
         var concurrency: Int
         /// This worker's share of ``concurrency``; nil for all of it.
         var share: Int?
+        var lease = ShareLease()
         /// A transfer starts only while running transfers and unconsumed bodies together are fewer than this.
         var maxUnconsumed: Int
         /// `maxUnconsumed` minus the concurrency; it stays the same when the concurrency changes.

@@ -40,6 +40,12 @@ extension DownloadScheduler {
         }
     }
 
+    func confirmShares(asOf time: ContinuousClock.Instant) {
+        state.withLock {
+            if $0.lease.confirm(asOf: time, now: .now) { $0.ring() }
+        }
+    }
+
     var holdsBack: Bool { state.withLock { $0.queue.holdsBack } }
 
     func snapshots() -> [HostSnapshot] { state.withLock { $0.queue.snapshots(now: .now) } }

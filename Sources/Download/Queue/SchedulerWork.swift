@@ -37,6 +37,10 @@ extension DownloadScheduler {
             // Needed even if no request can start: otherwise a time that is over would wake the thread again and again.
             state.queue.release(now)
             state.noteTurnover()
+            guard state.lease.allowsStarts(now, isSharing: state.share != nil) else {
+                work.isCrowded = state.queue.count > 0
+                return work
+            }
             while state.freeSlots > 0, let queued = state.queue.start(now: now, freeSlots: state.freeSlots) {
                 state.began(queued, now)
                 work.starts.append(queued)

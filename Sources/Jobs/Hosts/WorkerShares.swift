@@ -5,7 +5,8 @@ public struct HostDemand: Hashable, Sendable {
     public let load: HostLoad
     /// Concurrent requests that all workers may have together.
     public let limit: Int
-    /// The share that it got last. It has at most that many requests in flight, plus those that it had before.
+    /// The share in force. The worker has at most that many requests in flight, or those that it had before it got the
+    /// share. Nil for requests that no other worker has to leave room for.
     public let share: Int?
 
     /// - Parameter load: the load of one host, or of the host `*` for all hosts together.
@@ -25,7 +26,8 @@ public struct WorkerShares: Hashable, Sendable {
         public var parts: Int
     }
 
-    /// By host, with `*` for all hosts together; nil for a single worker, which has all slots.
+    /// By host, with `*` for all hosts together; a host that is not named has no slots. Nil for a single worker, which
+    /// has all of them.
     public var hosts: [String: Share]?
 }
 
@@ -42,13 +44,21 @@ extension HostBook {
     /// reduces its use before it does so. So all workers together never exceed a limit, and the slots of a dead worker
     /// are free at the next call.
     ///
-    /// - Parameter wasIdle: whether the worker had no requests at the last call; if it has none now either, nothing is
-    ///   written.
+    /// A worker that was alone could start any number of requests until this call returns, and no other worker takes a
+    /// slot before that: it gets no slots, and calls again once it obeys that.
+    ///
+    /// - Parameters:
+    ///   - demands: counted after the worker's downloader got the shares in force; also for each host of which the worker
+    ///     has slots and no requests.
+    ///   - isSharing: whether the worker obeys shares; false if it has all slots.
+    ///   - wasIdle: whether the worker had no requests at the last call; if it has none now either, nothing is written.
     public func takeShares(
-        _ demands: [HostDemand], worker: Int64, wasIdle: Bool,
+        _ demands: [HostDemand], worker: Int64, isSharing: Bool, wasIdle: Bool,
     ) async throws(JobsError) -> WorkerShares {
         let reading = gate.reading
-        if demands.isEmpty, wasIdle, let shares = try await idleShares(worker, now: reading.wall) { return shares }
+        if demands.isEmpty, wasIdle, let shares = try await idleShares(worker, isSharing, now: reading.wall) {
+            return shares
+        }
         let clock = gate.now
         // Not synced: a power failure ends the worker, and with it its requests.
         return try await gate.write(isDurable: false) { [lockFile = gate.lockFile] db in
@@ -57,10 +67,11 @@ extension HostBook {
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
             let isAlone = others.isEmpty
             try db.run(
-                "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?", [!isAlone, now.milliseconds, worker])
-            guard !isAlone else {
+                "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?",
+                [!isAlone && isSharing, now.milliseconds, worker])
+            guard !isAlone, isSharing else {
                 try Self.write(demands.map { ($0.load, nil) }, of: worker, in: db)
-                return WorkerShares(hosts: nil)
+                return WorkerShares(hosts: isAlone ? nil : [:])
             }
             let turn = Int(clamping: try reading.time(in: db).milliseconds / Self.turnDuration)
             let taken = try Self.taken(by: others.keys, in: db)
@@ -85,12 +96,14 @@ extension HostBook {
     }
 
     /// The share of a worker without requests; nil if it must first record whether it is alone.
-    private func idleShares(_ worker: Int64, now: WallTime) async throws(JobsError) -> WorkerShares? {
+    private func idleShares(
+        _ worker: Int64, _ isSharing: Bool, now: WallTime,
+    ) async throws(JobsError) -> WorkerShares? {
         try await gate.read { [lockFile = gate.lockFile] db in
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
-            guard try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty else {
-                return nil
-            }
+            guard isSharing || others.isEmpty,
+                try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty
+            else { return nil }
             return WorkerShares(hosts: others.isEmpty ? nil : [:])
         }
     }

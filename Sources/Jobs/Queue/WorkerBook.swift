@@ -93,12 +93,17 @@ public struct WorkerBook: Sendable {
         }
     }
 
-    /// Extends the worker's leases, and deletes leases without items and hosts whose waits are over.
-    public func heartbeat(worker: Int64) async throws(JobsError) {
+    /// Extends the worker's leases, and deletes leases without items and hosts whose waits are over. Registers the worker
+    /// again if its row is gone: a shell can delete it, and other workers would share no limits with this one.
+    public func heartbeat(worker: Int64, host: String, pid: Int32) async throws(JobsError) {
         let reading = gate.reading
         let now = reading.wall
         try await gate.write { [leaseDuration = gate.leaseDuration] db in
-            try db.run("UPDATE workers SET seen_at = ? WHERE id = ?", [now.milliseconds, worker])
+            try db.run(
+                """
+                INSERT INTO workers (id, host, pid, started_at, seen_at) VALUES (?1, ?2, ?3, ?4, ?4)
+                ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+                """, [worker, host, pid, now.milliseconds])
             try db.run(
                 """
                 DELETE FROM leases WHERE worker = ? AND claimed_at NOT BETWEEN ? AND ? AND NOT EXISTS
@@ -149,7 +154,8 @@ public struct WorkerBook: Sendable {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
             for worker in expired {
-                count += try Self.takeBack(fromWorker: worker, refusals, now: now.wall, in: db)
+                count += try Self.takeBack(
+                    leases: "worker = ? AND expires_at < ?", [worker, now.steady], refusals, now.wall, db)
             }
             count += try JobQueue.queueAgain(Self.isStranded, [], refusals, now: now.wall, in: db)
             return (count, guilty)
@@ -183,12 +189,22 @@ public struct WorkerBook: Sendable {
     private static func takeBack(
         fromWorker worker: Int64, _ refusals: ItemRefusals, now: WallTime, in db: Connection,
     ) throws -> Int {
-        let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
-        let count = try leases.reduce(0) {
-            try $0 + JobQueue.queueAgain("state = 'active' AND lease = ?", [$1], refusals, now: now, in: db)
-        }
+        let count = try takeBack(leases: "worker = ?", [worker], refusals, now, db)
         try forget(worker: worker, in: db)
         return count
+    }
+
+    /// Queues the items of leases again, and deletes the leases.
+    private static func takeBack(
+        leases condition: String, _ values: SQLValues, _ refusals: ItemRefusals, _ now: WallTime, _ db: Connection,
+    ) throws -> Int {
+        let leases = try db.integers("SELECT id FROM leases WHERE \(condition) ORDER BY id", values)
+        return try leases.reduce(0) { count, lease in
+            let queued = try JobQueue.queueAgain(
+                "state = 'active' AND lease = ?", [lease], refusals, now: now, in: db)
+            try db.run("DELETE FROM leases WHERE id = ?", [lease])
+            return count + queued
+        }
     }
 
     private static func forget(worker: Int64, in db: Connection) throws {

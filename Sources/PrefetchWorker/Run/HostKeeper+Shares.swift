@@ -5,13 +5,27 @@ internal import Jobs
 /// The limits that the workers of one database share, and the items that wait for them.
 extension HostKeeper {
     /// Writes this worker's demand for each host, and applies its share of the limits.
-    func share(_ hosts: [HostSnapshot], _ ledger: inout Ledger) async throws(JobsError) {
+    func share(_ ledger: inout Ledger) async throws(JobsError) {
+        let wasAlone = ledger.shares == nil
+        try await shareOnce(&ledger)
+        // It has no slots now, and so no more requests start than the next call counts.
+        if wasAlone, ledger.shares != nil { try await shareOnce(&ledger) }
+    }
+
+    private func shareOnce(_ ledger: inout Ledger) async throws(JobsError) {
+        let began = ContinuousClock.now
         let now = try await store.database.cacheTime()
-        let demands = demands(of: hosts, now, &ledger)
-        let isBusy = !demands.isEmpty
-        let shares = try await store.hosts.takeShares(demands, worker: worker, wasIdle: !ledger.hadLoad)
-        ledger.hadLoad = isBusy
-        guard shares.hosts != ledger.shares else { return }
+        let demands = demands(of: downloader.hosts, now, &ledger)
+        var shares = try await store.hosts.takeShares(
+            demands, worker: worker, isSharing: ledger.shares != nil, wasIdle: !ledger.hadLoad)
+        ledger.hadLoad = !demands.isEmpty
+        // If this worker was suspended meanwhile, the others may have taken its slots.
+        if began.duration(to: .now) >= ShareLease.duration { shares.hosts = [:] }
+        if shares.hosts != ledger.shares { apply(shares, &ledger) }
+        downloader.confirmShares(asOf: began)
+    }
+
+    private func apply(_ shares: WorkerShares, _ ledger: inout Ledger) {
         ledger.shares = shares.hosts
         let others = Set(waits.map(\.name))
         let slots = shares.hosts?.filter { !others.contains($0.key) }.mapValues {
@@ -31,11 +45,19 @@ extension HostKeeper {
                 share: shares.map { $0[load.host]?.slots ?? 0 }
             )
         }
+        let named = Set(demands.map(\.load.host))
+        for (host, share) in shares ?? [:] where share.slots > 0 && !named.contains(host) {
+            guard host != LimitsRecord.everyHost, !waits.contains(where: { $0.name == host }) else { continue }
+            // The downloader has forgotten the host, and could still use its slots.
+            demands.append(
+                HostDemand(
+                    load: HostLoad(host: host, running: 0, waiting: 0, rate: 0), limit: limits.ofHosts.perHost,
+                    share: share.slots))
+        }
         let running = hosts.reduce(0) { $0 + $1.running }
         let waiting = hosts.reduce(0) { $0 + $1.waiting }
-        let others = waits.compactMap(demand(of:))
-        guard running + waiting > 0 else { return others }
-        demands += others
+        demands += waits.compactMap(demand(of:))
+        guard running + waiting > 0 || (shares?[LimitsRecord.everyHost]?.slots ?? 0) > 0 else { return demands }
         let all = HostLoad(
             host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0,
             reason: downloader.counts.isHeldByBodies

@@ -62,7 +62,9 @@ struct HostKeeper: Sendable {
         }
         try await read(&ledger)
         // Before the first request, since other workers may have all slots.
-        try await share(downloader.hosts, &ledger)
+        ledger.shares = [:]
+        downloader.setShares(concurrency: 0, hosts: [:])
+        try await share(&ledger)
         return ledger
     }
 
@@ -158,7 +160,7 @@ struct HostKeeper: Sendable {
         let memories = hosts.compactMap { memory(of: $0, now, &ledger) }
         try await store.hosts.save(hosts: memories)
         for memory in memories { ledger.saved[memory.host] = memory }
-        try await share(hosts, &ledger)
+        try await share(&ledger)
     }
 
     private func tell(_ ledger: inout Ledger) async throws(JobsError) {

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Jobs
 internal import Logging
 
@@ -32,7 +33,8 @@ struct Housekeeper: Sendable {
             if halfSecond.isDue(), tasks.count > 0 { await keepItems() }
             if heartbeat.isDue() {
                 await attempt("extend the leases") { () throws(JobsError) in
-                    try await store.workers.heartbeat(worker: worker)
+                    try await store.workers.heartbeat(
+                        worker: worker, host: HostNames.ofThisMachine, pid: getpid())
                 }
             }
             // Only in the first round, and after the leases are extended, which cannot wait for a recount.
