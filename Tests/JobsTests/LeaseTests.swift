@@ -59,7 +59,19 @@ struct LeaseTests {
             queue.clock.advance(2_000)
             #expect(try await queue.store.workers.takeBackDeadLeases(myself: queue.worker) == 1)
             #expect(try await hanging.queue.lost(of: items) == [items[0].id])
+            // It stays registered, so that the others share limits with it when it continues.
+            #expect(try await queue.store.workers.live().map(\.id) == [worker])
+            #expect(try await hanging.queue.claim(limit: 1, worker: worker).items.map(\.id) == [items[0].id])
             try await hanging.close()
+        }
+    }
+
+    @Test func `A heartbeat registers a worker again whose row a shell has deleted`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect("DELETE FROM workers;")
+            try await queue.store.workers.heartbeat(worker: queue.worker, host: "here", pid: 7)
+            #expect(
+                try queue.shell.expect("SELECT id, host, pid, sharing FROM workers;") == ["\(queue.worker)|here|7|1"])
         }
     }
 

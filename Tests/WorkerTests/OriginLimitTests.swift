@@ -1,0 +1,103 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What an origin sees of all workers of a database together, while workers come, go and die.
+@Suite("Limits at the origin", .serialized, .timeLimit(.minutes(15)))
+struct OriginLimitTests {
+    private static let perHost = 3
+
+    private func withSlowOrigin(_ body: (TestWorker) async throws -> Void) async throws {
+        try await withWorker({ .delayed(milliseconds: 60, then: Pictures.reply($0)) }, body)
+    }
+
+    private func start(_ w: TestWorker) async throws -> RunningProgram {
+        try await w.startRegistered("--per-host", "\(Self.perHost)", "--lease", "3s")
+    }
+
+    /// How many requests there were beyond the first of each URL.
+    private func repeated(_ w: TestWorker) -> Int {
+        let paths = w.origin.requests.map(\.path)
+        return paths.count - Set(paths).count
+    }
+
+    private enum Change: CaseIterable {
+        case join, leave, kill
+    }
+
+    @Test(arguments: [1, 2, 4]) func theLimitHoldsWhileWorkersJoinLeaveAndDie(atMost most: Int) async throws {
+        try await withSlowOrigin { w in
+            try await w.run("init")
+            try await w.enqueue((0..<500).map { w.url("/\($0).png") })
+            var random = SeededGenerator(seed: UInt64(most))
+            var workers = [try await start(w)]
+            var deaths = 0
+            while try await w.value("SELECT state FROM jobs") != "finished" {
+                switch Change.allCases.randomElement(using: &random) {
+                case .join where workers.count < most: workers.append(try await start(w))
+                case .leave where workers.count > 1:
+                    let worker = workers.removeFirst()
+                    worker.send(SIGTERM)
+                    #expect(try await worker.wait() == .code(0))
+                case .kill where w.origin.requests.count < 350:
+                    let worker = workers.removeLast()
+                    worker.send(SIGKILL)
+                    _ = try await worker.wait()
+                    deaths += 1
+                    if workers.isEmpty { workers.append(try await start(w)) }
+                default: break
+                }
+                try await Task.sleep(for: .milliseconds(Int.random(in: 100...600, using: &random)))
+            }
+            #expect(try await w.value("SELECT done + cached FROM jobs") == "500")
+            #expect(w.origin.maxSimultaneous <= Self.perHost)
+            // What was in flight, and what had been fetched and was not yet recorded.
+            #expect(repeated(w) <= deaths * 64, "\(deaths) deaths")
+            try await w.stopAll()
+        }
+    }
+
+    @Test func nothingIsFetchedTwiceIfNoWorkerDies() async throws {
+        try await withSlowOrigin { w in
+            try await w.run("init")
+            var workers = [try await start(w), try await start(w)]
+            try await w.enqueue((0..<300).map { w.url("/\($0).png") })
+            for _ in 0..<3 {
+                try await Task.sleep(for: .milliseconds(700))
+                workers.append(try await start(w))
+                let worker = workers.removeFirst()
+                worker.send(SIGTERM)
+                #expect(try await worker.wait() == .code(0))
+            }
+            try await w.untilEnded("1")
+            #expect(w.origin.maxSimultaneous <= Self.perHost)
+            #expect(repeated(w) == 0)
+            try await w.stopAll()
+        }
+    }
+
+    /// The others take its slots and its items, and share with it again once it continues.
+    @Test func aWorkerThatWasSuspendedBeyondItsLeaseSharesAgain() async throws {
+        try await withSlowOrigin { w in
+            try await w.run("init")
+            let suspended = try await start(w)
+            _ = try await start(w)
+            try await w.enqueue((0..<6_000).map { w.url("/\($0).png") })
+            let taking = "SELECT count(*) FROM host_load WHERE host = '127.0.0.1' AND running > 0"
+            try await w.eventually("both fetch") { try await w.value(taking) == "2" }
+            try await w.freeze(suspended.pid)
+            // Others wait 20 s for a silent worker.
+            let isAlone = "SELECT count(*) FROM workers WHERE sharing = 0 AND pid <> \(suspended.pid)"
+            try await w.eventually("the other has all slots", within: .seconds(40)) {
+                try await w.value(isAlone) == "1"
+            }
+            #expect(kill(suspended.pid, SIGCONT) == 0)
+            try await w.eventually("both fetch again", within: .seconds(20)) {
+                try await w.value(taking + " AND worker IN (SELECT id FROM workers WHERE sharing = 1)") == "2"
+            }
+            try await w.run("cancel", "1")
+            #expect(w.origin.maxSimultaneous <= Self.perHost)
+            try await w.stopAll()
+        }
+    }
+}
