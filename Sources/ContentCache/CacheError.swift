@@ -19,12 +19,15 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// Whether the disk did not confirm a file's data. The file is discarded, even if a later sync succeeds.
     public internal(set) var isFailedSync = false
+    /// Whether the backing store did not answer, and may answer later.
+    public internal(set) var isUnreachable = false
     /// Whether the disk reported that it cannot read the bytes.
     var isLost = false
 
-    public init(_ code: Code, _ message: String) {
+    public init(_ code: Code, _ message: String, isUnreachable: Bool = false) {
         self.code = code
         self.message = message
+        self.isUnreachable = isUnreachable
     }
 
     init(_ errno: Errno, _ action: String) {

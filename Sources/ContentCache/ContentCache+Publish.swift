@@ -28,6 +28,15 @@ public struct Publication: Sendable {
     public internal(set) var errors: [CacheError?]
     /// The published files: as long as they are open, no program deletes them.
     public internal(set) var files: [BlobHash: BlobFile] = [:]
+
+    /// The blobs that the backing store may take later.
+    public var unsent: [Int] { errors.indices.filter { errors[$0]?.isUnreachable == true } }
+
+    /// Replaces the results of blobs that were published again.
+    public mutating func replace(_ indices: [Int], with again: Publication) {
+        for (index, error) in zip(indices, again.errors) { errors[index] = error }
+        files.merge(again.files) { $1 }
+    }
 }
 
 extension ContentCache {

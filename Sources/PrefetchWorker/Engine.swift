@@ -82,7 +82,8 @@ struct Engine: Sendable {
                 logger: logger),
             publisher: Publisher(
                 store: store, cache: cache, disk: disk, logger: logger, budget: files.budget,
-                maxRetries: configuration.drains ? 30 : .max, limits: settings.limits),
+                maxRetries: configuration.drains ? 30 : .max,
+                patience: configuration.drains ? DatabaseGate.leaseDuration : .max, limits: settings.limits),
             delegate: delegate,
             rules: StageRules(
                 hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),

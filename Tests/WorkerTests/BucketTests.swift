@@ -187,6 +187,8 @@ struct BucketTests {
             relay.mend()
             try await w.untilEnded(job, within: .seconds(90))
             #expect(try await w.value("SELECT count(*) FROM items WHERE state = 'done'") == "60")
+            // The worker kept what it had fetched.
+            #expect(w.origin.requests.count == 60)
             let told = try w.errors(of: worker)
             #expect(
                 told.split(separator: "\n").count { $0.contains("The worker pauses") } == 1,

@@ -219,7 +219,7 @@ extension CacheError {
             case .invalid, .denied, .noBucket, .wrongRegion: .cannotCreate
             case .unreachable, .tooLarge, .refused, .cancelled: .disk
             }
-        self.init(code, error.message)
+        self.init(code, error.message, isUnreachable: error.code == .unreachable)
     }
 }
 

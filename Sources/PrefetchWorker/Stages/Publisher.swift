@@ -39,6 +39,8 @@ final class Publisher: Sendable {
     let remover: FileRemover
     /// How many times a transaction is tried again after a temporary error, with a second between two tries.
     private let maxRetries: Int
+    /// How long results are kept while the bucket does not answer, in milliseconds.
+    private let patience: Int64
     private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
@@ -47,8 +49,9 @@ final class Publisher: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
-        maxRetries: Int = 30, limits: OwnLimits = OwnLimits(),
+        maxRetries: Int = 30, patience: Int64 = DatabaseGate.leaseDuration, limits: OwnLimits = OwnLimits(),
     ) {
+        self.patience = patience
         self.maxRetries = maxRetries
         self.limits = limits
         self.budget = budget
@@ -146,7 +149,7 @@ final class Publisher: Sendable {
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.publishing.take(names)
         defer { budget?.publishing.letGo(names) }
-        let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
+        let published = await publishPatiently(group.flatMap(\.blobs))
         await store.cache.countFailedSyncs(among: published.errors, logger)
         var rest = published.errors[...]
         let endings = group.map { entry in
@@ -155,6 +158,23 @@ final class Publisher: Sendable {
             return ending(of: entry, failure: own.compactMap { $0 }.first)
         }
         await settle(group, endings, holding: published.files)
+    }
+
+    /// Names files durably. As long as the bucket does not answer, the results stay in hand and are sent again: to release
+    /// their items would have other workers fetch and render them once more.
+    private func publishPatiently(_ blobs: [PendingBlob]) async -> Publication {
+        var outcome = await blocking.run { [cache] in cache.publish(blobs) }
+        let began = monotonicMilliseconds()
+        while monotonicMilliseconds() - began < patience, !queue.isClosed, !isHurried.load(ordering: .relaxed) {
+            let unsent = outcome.unsent
+            guard let error = unsent.first.flatMap({ outcome.errors[$0] }) else { break }
+            disk.report(error.message)
+            // A cancelled task, too, gives the bucket time to recover.
+            await Pause.uncancelled(.seconds(1))
+            let again = await blocking.run { [cache] in cache.publish(unsent.map { blobs[$0] }) }
+            outcome.replace(unsent, with: again)
+        }
+        return outcome
     }
 
     /// Records the endings of a group. The transaction reads no files: it refuses a result with a file that may be
