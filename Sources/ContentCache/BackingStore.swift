@@ -34,10 +34,31 @@ public protocol BackingStore: Sendable {
     /// The owning index's description of itself, as it was last stored; nil if none is stored.
     func owner() throws(CacheError) -> String?
     func setOwner(_ text: String) throws(CacheError)
+    /// What has been asked of the store since it was opened.
+    var counts: BackingCounts { get }
     /// Tests whether the store can be written to.
     func probe() throws(CacheError)
     /// A URL from which anyone can read a blob for some time.
     ///
     /// - Parameter seconds: how long, at most seven days.
     func url(of hash: BlobHash, seconds: Int) throws(CacheError) -> String
+}
+
+/// What has been asked of a backing store, for metrics.
+public struct BackingCounts: Hashable, Sendable {
+    /// By kind and answer: `put 2xx`, `get none`.
+    public var requests: [String: Int64] = [:]
+    /// Bytes.
+    public var sent: Int64 = 0
+    public var received: Int64 = 0
+
+    public init() {}
+
+    public static func - (now: BackingCounts, before: BackingCounts) -> BackingCounts {
+        var more = now
+        for (label, count) in before.requests { more.requests[label, default: 0] -= count }
+        more.sent -= before.sent
+        more.received -= before.received
+        return more
+    }
 }

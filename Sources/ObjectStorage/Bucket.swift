@@ -29,6 +29,9 @@ public final class Bucket: Sendable {
         requests = BucketRequests(location, credentials: credentials, options: options, now: now)
     }
 
+    /// The requests since this object was made.
+    public var counts: BucketCounts { requests.counts }
+
     /// An object's key, size and time of change.
     public struct Info: Hashable, Sendable {
         public let key: String

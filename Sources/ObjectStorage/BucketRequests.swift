@@ -1,4 +1,5 @@
 internal import Core
+internal import Synchronization
 internal import SystemPackage
 
 /// Signs and sends the requests to one bucket, repeats those that may succeed later, and turns bad answers into errors.
@@ -8,6 +9,7 @@ final class BucketRequests: Sendable {
     private let client: HTTPClient
     private let keeper: CredentialKeeper
     private let now: @Sendable () -> WallTime
+    private let tally = Mutex(BucketCounts())
 
     /// A request before it is signed.
     struct Call {
@@ -50,6 +52,8 @@ final class BucketRequests: Sendable {
         keeper = CredentialKeeper(
             CredentialSources(settings: credentials, region: location.region, client: client), now: now)
     }
+
+    var counts: BucketCounts { tally.withLock { $0 } }
 
     func signature() async throws(StorageError) -> Signature {
         Signature(credentials: try await keeper.credentials(), region: location.region, time: now())
@@ -95,7 +99,9 @@ final class BucketRequests: Sendable {
         let answer: HTTPAnswer
         do throws(ExchangeFailure) {
             answer = try await client.answer(to: request(call, parts, signature))
+            tally.withLock { $0.count(call, answer) }
         } catch {
+            tally.withLock { $0.count(call, nil) }
             // Bytes are rarely damaged on their way. If they are wrong twice in a row, the stored object is damaged.
             let isFinal = !Self.isTransient(error) || (error.kind == .wrongBytes && progress.code == .wrongBytes)
             let thrown = storageError(error, call)

@@ -82,8 +82,7 @@ struct Engine: Sendable {
                 logger: logger),
             publisher: Publisher(
                 store: store, cache: cache, disk: disk, logger: logger, budget: files.budget,
-                maxRetries: configuration.drains ? 30 : .max,
-                patience: configuration.drains ? DatabaseGate.leaseDuration : .max, limits: settings.limits),
+                patience: configuration.drains ? PublishPatience() : .endless, limits: settings.limits),
             delegate: delegate,
             rules: StageRules(
                 hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),

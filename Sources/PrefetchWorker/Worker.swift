@@ -112,7 +112,7 @@ public struct Worker: Sendable {
                     }
                 },
                 { await cancelWhenGracefulShutdown { await cache.run() } },
-                { [keeper = ActivityKeeper(engine.store, worker: worker, engine.helpers, statistics, logger)] in
+                { [keeper = ActivityKeeper(engine, worker: worker, statistics, logger)] in
                     await keeper.serve()
                 },
                 { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },

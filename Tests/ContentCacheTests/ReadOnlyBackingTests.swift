@@ -11,6 +11,7 @@ import Testing
 /// of the tests has no such keys.
 private final class ForgetfulStore: BackingStore {
     let name = "s3://pictures/read-only"
+    let counts = BackingCounts()
     let isReadOnly = Mutex(false)
     private static let refusal = CacheError(.disk, "The bucket refused the request (403).")
 

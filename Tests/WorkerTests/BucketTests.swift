@@ -20,6 +20,14 @@ struct BucketTests {
             try await w.drain()
             #expect(try await w.value("SELECT count(*) FROM entries") == "40")
             #expect(try await bucket.blobs() == Set(try await w.rows("SELECT blob FROM entries")))
+            let metrics = try await w.run("metrics").output
+            let sent = try await w.value("SELECT sum(size) FROM blobs")
+            for line in [
+                #"worker_bucket_requests_total{request="put",status="2xx"} "#,
+                "worker_bucket_sent_bytes_total \(sent)\n",
+            ] {
+                #expect(metrics.contains(line), "\(line)\n\(metrics)")
+            }
             try await w.run("-r", w.cache, program: "rm")
             let path = try await w.run("get", urls[0], "--variant", "t").line
             #expect(path.hasPrefix(w.cache))

@@ -14,6 +14,12 @@ public enum Counter: String, CaseIterable, Sendable {
     case transforms
     /// Helpers that died, or were killed because they took too long.
     case helperRestarts = "helper_restarts"
+    /// Requests to the cache's bucket; the label is the kind and the first digit of the status: `put 2xx`, `get none`.
+    case bucketRequests = "bucket_requests"
+    /// Bytes of the files that were stored in the bucket.
+    case bucketSent = "bucket_sent_bytes"
+    /// Bytes of the bucket's answers.
+    case bucketReceived = "bucket_received_bytes"
     /// Time from the request to the last byte.
     case fetching = "fetch_seconds"
     /// Time that an item waited for its host's limits, or for another item's fetch of the same URL.
@@ -35,6 +41,7 @@ public enum Counter: String, CaseIterable, Sendable {
         switch self {
         case .ended: "state"
         case .requests: "status"
+        case .bucketRequests: "request"
         case .retries: "class"
         case .transforms: "format"
         default: nil

@@ -24,6 +24,14 @@ struct BucketBlobs: BackingStore {
         name = "\(bucket.location)"
     }
 
+    var counts: BackingCounts {
+        [bucket.counts, deletions.counts].reduce(into: BackingCounts()) { sum, counts in
+            sum.requests.merge(counts.requests, uniquingKeysWith: +)
+            sum.sent += counts.sent
+            sum.received += counts.received
+        }
+    }
+
     /// Makes the bucket if it is missing.
     func makeIfMissing() throws(CacheError) {
         try Self.result { [bucket] () async throws(StorageError) in

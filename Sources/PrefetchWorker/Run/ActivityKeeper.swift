@@ -1,3 +1,4 @@
+internal import ContentCache
 internal import Core
 internal import Jobs
 internal import Logging
@@ -11,12 +12,21 @@ struct ActivityKeeper: Sendable {
     private let worker: Int64
     private let statistics: RunStatistics
     private let helpers: HelperPool
+    /// Nil for a cache in a folder.
+    private let bucket: (any BackingStore)?
     private let logger: Logger
 
-    init(_ store: JobStore, worker: Int64, _ helpers: HelperPool, _ statistics: RunStatistics, _ logger: Logger) {
-        self.store = store
+    /// What has been recorded.
+    private struct Noted {
+        var helpers = HelperCounts()
+        var bucket = BackingCounts()
+    }
+
+    init(_ engine: Engine, worker: Int64, _ statistics: RunStatistics, _ logger: Logger) {
+        store = engine.store
+        helpers = engine.helpers
+        bucket = engine.cache.backing
         self.worker = worker
-        self.helpers = helpers
         self.statistics = statistics
         self.logger = logger
     }
@@ -27,9 +37,8 @@ struct ActivityKeeper: Sendable {
         _ = await keep(after: noted)
     }
 
-    /// - Returns: the helpers' counts as last recorded.
-    private func run() async -> HelperCounts {
-        var noted = HelperCounts()
+    private func run() async -> Noted {
+        var noted = Noted()
         while !Task.isCancelled {
             // Best effort: cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .seconds(2))
@@ -39,22 +48,31 @@ struct ActivityKeeper: Sendable {
     }
 
     /// Adds the new counts. Counts that can't be written now are added the next time.
-    private func keep(after noted: HelperCounts) async -> HelperCounts {
-        let now = helpers.counts
+    private func keep(after noted: Noted) async -> Noted {
+        let now = Noted(helpers: helpers.counts, bucket: bucket?.counts ?? BackingCounts())
         var counts = statistics.takeActivity()
-        counts.add(now.died - noted.died, to: .helperRestarts)
+        counts.add(now.helpers.died - noted.helpers.died, to: .helperRestarts)
+        counts.add(now.bucket - noted.bucket)
         do throws(JobsError) {
             try await store.activity.add(counts)
         } catch {
             statistics.putBack(counts)
             logger.debug("The counters can't be written yet.", metadata: ["error": "\(error)"])
         }
-        guard now != noted else { return noted }
+        guard now.helpers != noted.helpers else { return now }
         do throws(JobsError) {
-            try await store.workers.note(now, of: worker)
+            try await store.workers.note(now.helpers, of: worker)
         } catch {
             logger.debug("The state of the helpers can't be written yet.", metadata: ["error": "\(error)"])
         }
         return now
+    }
+}
+
+extension ActivityCounts {
+    fileprivate mutating func add(_ bucket: BackingCounts) {
+        for (label, count) in bucket.requests { add(count, to: .bucketRequests, label) }
+        add(bucket.sent, to: .bucketSent)
+        add(bucket.received, to: .bucketReceived)
     }
 }

@@ -4,6 +4,18 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
+/// How long results stay in hand that can't be recorded.
+struct PublishPatience: Sendable {
+    /// How many times a transaction is tried again after a temporary error of the database, with a second between two
+    /// tries.
+    var retries = 30
+    /// While the bucket does not answer.
+    var milliseconds = DatabaseGate.leaseDuration
+
+    /// For a worker that runs until it is stopped.
+    static let endless = PublishPatience(retries: .max, milliseconds: .max)
+}
+
 /// Ends items in groups: it names and syncs their files first, then one transaction records that they exist.
 ///
 /// A group has at most 256 items, and grows until it has 256 files or is 250 ms old: then the sync is cheap enough.
@@ -37,10 +49,7 @@ final class Publisher: Sendable {
     let budget: CacheBudget?
     private let links: LinkKeeper
     let remover: FileRemover
-    /// How many times a transaction is tried again after a temporary error, with a second between two tries.
-    private let maxRetries: Int
-    /// How long results are kept while the bucket does not answer, in milliseconds.
-    private let patience: Int64
+    private let patience: PublishPatience
     private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
@@ -49,10 +58,9 @@ final class Publisher: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
-        maxRetries: Int = 30, patience: Int64 = DatabaseGate.leaseDuration, limits: OwnLimits = OwnLimits(),
+        patience: PublishPatience = PublishPatience(), limits: OwnLimits = OwnLimits(),
     ) {
         self.patience = patience
-        self.maxRetries = maxRetries
         self.limits = limits
         self.budget = budget
         links = LinkKeeper(store: store, cache: cache, logger: logger)
@@ -165,7 +173,9 @@ final class Publisher: Sendable {
     private func publishPatiently(_ blobs: [PendingBlob]) async -> Publication {
         var outcome = await blocking.run { [cache] in cache.publish(blobs) }
         let began = monotonicMilliseconds()
-        while monotonicMilliseconds() - began < patience, !queue.isClosed, !isHurried.load(ordering: .relaxed) {
+        while monotonicMilliseconds() - began < patience.milliseconds, !queue.isClosed,
+            !isHurried.load(ordering: .relaxed)
+        {
             let unsent = outcome.unsent
             guard let error = unsent.first.flatMap({ outcome.errors[$0] }) else { break }
             disk.report(error.message)
@@ -255,7 +265,7 @@ final class Publisher: Sendable {
             } catch {
                 if attempt == 1 { logger.error("Results can't be saved.", metadata: ["error": "\(error)"]) }
                 let isUrgent = queue.isClosed || isHurried.load(ordering: .relaxed)
-                guard error.isTransient, attempt < (isUrgent ? min(maxRetries, 10) : maxRetries) else {
+                guard error.isTransient, attempt < (isUrgent ? min(patience.retries, 10) : patience.retries) else {
                     fatal.withLock { $0 = $0 ?? error }
                     return nil
                 }

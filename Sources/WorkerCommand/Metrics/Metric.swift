@@ -105,9 +105,11 @@ extension Counter {
 
     fileprivate func labels(_ label: String) -> [(name: String, value: String)] {
         guard let labelName else { return [] }
-        guard self == .ended else { return [(labelName, label)] }
+        guard let second = self == .ended ? "class" : self == .bucketRequests ? "status" : nil else {
+            return [(labelName, label)]
+        }
         let words = label.split(separator: " ", maxSplits: 1).map(String.init)
-        return [(labelName, words.first ?? ""), ("class", words.count > 1 ? words[1] : "")]
+        return [(labelName, words.first ?? ""), (second, words.count > 1 ? words[1] : "")]
     }
 
     fileprivate var help: String {
@@ -118,6 +120,10 @@ extension Counter {
         case .retries: "Failed tries after which an item waits for another, by class."
         case .transforms: "Renditions that were made, by format."
         case .helperRestarts: "Helpers that died or took too long, and were replaced."
+        case .bucketRequests:
+            "Requests to the bucket of the cache, by kind and by the kind of status; 'none' is no answer. Each try counts."
+        case .bucketSent: "Bytes of files that the bucket has stored."
+        case .bucketReceived: "Bytes of the bucket's answers, mostly files that the folder did not have."
         case .fetching: "Time from a request to its last byte."
         case .waiting: "Time that an item waited for its host's limits, or for another item's fetch of the same URL."
         case .transforming: "Time from a source's bytes to its renditions, the wait for a helper included."

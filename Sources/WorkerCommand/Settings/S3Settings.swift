@@ -19,9 +19,18 @@ enum S3Settings {
         "s3-encryption-key", nil, "id", "The id of the key for aws:kms.")
     private static let storageClass = Setting.text(
         "s3-storage-class", nil, "class", "The storage class of stored objects, such as STANDARD_IA.")
+    private enum Addressing: String, CaseIterable, Sendable {
+        case path, host
+    }
+
+    private static let addressing = Setting<Addressing>.choice(
+        "s3-addressing", nil, "Where URLs have the bucket's name: path or host; else in the host for Amazon only.",
+        placeholder: "place")
     private static let folderSize = Setting.bytes(
         "cache-folder-size", "10GiB", "Bytes that the folder in front of a bucket keeps, approximately.")
-    static let all: [any NamedSetting] = [endpoint, region, encryption, encryptionKey, storageClass, folderSize]
+    static let all: [any NamedSetting] = [
+        endpoint, region, encryption, encryptionKey, storageClass, addressing, folderSize,
+    ]
 
     /// - Parameter folder: the folder in front of the bucket.
     static func settings(folder: String, _ settings: Settings) throws(SettingsError) -> BucketSettings {
@@ -33,6 +42,7 @@ enum S3Settings {
         bucket.encryption = try settings.optional(encryption, nil)?.rawValue
         bucket.encryptionKey = try settings.optional(encryptionKey, nil)
         bucket.storageClass = try settings.optional(storageClass, nil)
+        bucket.isPathStyle = try settings.optional(addressing, nil).map { $0 == .path }
         return bucket
     }
 }
