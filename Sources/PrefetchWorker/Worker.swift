@@ -112,7 +112,7 @@ public struct Worker: Sendable {
                     }
                 },
                 { await cancelWhenGracefulShutdown { await cache.run() } },
-                { [keeper = ActivityKeeper(engine, worker: worker, statistics, logger)] in
+                { [keeper = activityKeeper(engine, worker: worker)] in
                     await keeper.serve()
                 },
                 { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },
@@ -133,6 +133,11 @@ public struct Worker: Sendable {
             await engine.downloader.shutdown()
             return .failure(WorkerError(error))
         }
+    }
+
+    private func activityKeeper(_ engine: Engine, worker: Int64) -> ActivityKeeper {
+        ActivityKeeper(
+            engine.store, worker: worker, engine.helpers, engine.cache.backing, statistics, logger)
     }
 
     private func claimLoop(

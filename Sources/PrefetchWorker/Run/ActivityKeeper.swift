@@ -22,10 +22,13 @@ struct ActivityKeeper: Sendable {
         var bucket = BackingCounts()
     }
 
-    init(_ engine: Engine, worker: Int64, _ statistics: RunStatistics, _ logger: Logger) {
-        store = engine.store
-        helpers = engine.helpers
-        bucket = engine.cache.backing
+    init(
+        _ store: JobStore, worker: Int64, _ helpers: HelperPool, _ bucket: (any BackingStore)?,
+        _ statistics: RunStatistics, _ logger: Logger,
+    ) {
+        self.store = store
+        self.helpers = helpers
+        self.bucket = bucket
         self.worker = worker
         self.statistics = statistics
         self.logger = logger
