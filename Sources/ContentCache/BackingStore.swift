@@ -34,6 +34,8 @@ public protocol BackingStore: Sendable {
     /// The owning index's description of itself, as it was last stored; nil if none is stored.
     func owner() throws(CacheError) -> String?
     func setOwner(_ text: String) throws(CacheError)
+    /// Ends the calls in progress, and fails all later ones: the program ends and can't wait for a silent store.
+    func abandon()
     /// What has been asked of the store since it was opened.
     var counts: BackingCounts { get }
     /// Tests whether the store can be written to.

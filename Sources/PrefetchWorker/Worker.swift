@@ -178,6 +178,7 @@ public struct Worker: Sendable {
             tasks.cancelAll()
             engine.helpers.abandon()
             engine.stages.publisher.hurry()
+            engine.cache.backing?.abandon()
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()

@@ -29,6 +29,7 @@ private final class ForgetfulStore: BackingStore {
     func owner() throws(CacheError) -> String? { nil }
     func setOwner(_ text: String) throws(CacheError) { throw Self.refusal }
     func probe() throws(CacheError) { throw Self.refusal }
+    func abandon() {}
     func url(of hash: BlobHash, seconds: Int) throws(CacheError) -> String { throw Self.refusal }
 }
 

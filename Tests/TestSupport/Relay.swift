@@ -3,12 +3,12 @@ import Synchronization
 import SystemPackage
 
 /// Passes the connections to a port of 127.0.0.1 on to another port, until it is cut: then it resets them, and every new
-/// one.
+/// one. While it is held, it passes no bytes on.
 public final class Relay: Sendable {
     public let port: UInt16
     private let listener: LoopbackSocket
     private let target: UInt16
-    private let state = Mutex((isCut: false, open: Set<Int32>()))
+    private let state = Mutex((isCut: false, isHeld: false, open: Set<Int32>()))
 
     public init(to target: UInt16) throws {
         self.target = target
@@ -28,6 +28,12 @@ public final class Relay: Sendable {
     }
 
     public func mend() { state.withLock { $0.isCut = false } }
+
+    public func hold() { state.withLock { $0.isHeld = true } }
+
+    private func waitWhileHeld() {
+        while state.withLock({ $0.isHeld && !$0.isCut }) { usleep(10_000) }
+    }
 
     public func stop() {
         cut()
@@ -50,7 +56,7 @@ public final class Relay: Sendable {
         let end = EndOfPair(self, client, server)
         for (from, to) in [(client, server), (server, client)] {
             LoopbackThread.start {
-                Self.pass(from, to)
+                self.pass(from, to)
                 end.done()
             }
         }
@@ -79,10 +85,13 @@ public final class Relay: Sendable {
         return socket
     }
 
-    private static func pass(_ from: Int32, _ to: Int32) {
+    private func pass(_ from: Int32, _ to: Int32) {
         let source = LoopbackSocket(descriptor: from, port: 0)
         let target = LoopbackSocket(descriptor: to, port: 0)
-        while let bytes = source.receive(), target.send(bytes) {}
+        while let bytes = source.receive() {
+            waitWhileHeld()
+            guard target.send(bytes) else { break }
+        }
         shutdown(to, Int32(SHUT_RDWR))
         shutdown(from, Int32(SHUT_RDWR))
     }

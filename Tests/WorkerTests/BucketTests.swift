@@ -207,6 +207,25 @@ struct BucketTests {
         }
     }
 
+    @Test func `A worker ends after its grace period although the bucket is silent`() async throws {
+        try await withBucket { w, bucket in
+            let relay = try Relay(to: try #require(UInt16(bucket.endpoint.split(separator: ":").last ?? "")))
+            defer { relay.stop() }
+            w.set(["AWS_ENDPOINT_URL": "http://127.0.0.1:\(relay.port)"])
+            let worker = try await w.startRegistered("--grace", "1s")
+            try await w.enqueue(w.url("/0.png"))
+            try await w.untilEnded("1")
+            relay.hold()
+            try await w.enqueue(w.url("/1.png"))
+            try await w.eventually("it is fetched") { w.origin.requests.count == 2 }
+            try await Task.sleep(for: .milliseconds(600))
+            worker.send(SIGTERM)
+            #expect(try await worker.wait(atMost: .seconds(12)) == .code(0))
+            #expect(try await w.value("SELECT state FROM items WHERE id = 2") == "queued")
+            w.set(["AWS_ENDPOINT_URL": bucket.endpoint])
+        }
+    }
+
     @Test func `A cache in a folder is uploaded, and its database is then used with the bucket`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<150).map { w.url("/\($0).png") })

@@ -17,6 +17,7 @@ struct BucketBlobs: BackingStore {
     private let bucket: Bucket
     /// The same bucket with fewer tries: other programs wait while one deletes.
     private let deletions: Bucket
+    private let requests = WaitingRequests()
 
     init(_ bucket: Bucket, deletions: Bucket) {
         self.bucket = bucket
@@ -34,7 +35,7 @@ struct BucketBlobs: BackingStore {
 
     /// Makes the bucket if it is missing.
     func makeIfMissing() throws(CacheError) {
-        try Self.result { [bucket] () async throws(StorageError) in
+        try result { [bucket] () async throws(StorageError) in
             do throws(StorageError) {
                 _ = try await bucket.bytes(of: Self.identity)
             } catch {
@@ -48,7 +49,7 @@ struct BucketBlobs: BackingStore {
 
     func store(_ blobs: [PendingBlob]) -> [CacheError?] {
         // The bucket sends as many at once as it has connections.
-        let stored = Self.wait { [bucket] () async throws(StorageError) in
+        let stored = requests.wait { [bucket] () async throws(StorageError) in
             await withTaskGroup(of: (Int, StorageError?).self) { group in
                 for (index, blob) in blobs.enumerated() {
                     group.addTask { (index, await Self.put(blob, bucket)) }
@@ -83,25 +84,25 @@ struct BucketBlobs: BackingStore {
     }
 
     func fetch(_ hash: BlobHash, into file: BlobFile) throws(CacheError) -> Int64? {
-        try Self.result { [bucket] () async throws(StorageError) in
+        try result { [bucket] () async throws(StorageError) in
             try await bucket.get(Self.key(of: hash), into: file.descriptor, maxBytes: .max, hash: hash)
         }
     }
 
     func size(of hash: BlobHash) throws(CacheError) -> Int64? {
-        try Self.result { [bucket] () async throws(StorageError) in try await bucket.info(of: Self.key(of: hash))?.size
+        try result { [bucket] () async throws(StorageError) in try await bucket.info(of: Self.key(of: hash))?.size
         }
     }
 
     func remove(_ hashes: [BlobHash]) throws(CacheError) {
-        try Self.result { [deletions] () async throws(StorageError) in
+        try result { [deletions] () async throws(StorageError) in
             try await deletions.delete(hashes.map(Self.key))
         }
     }
 
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)] {
         let prefix = Self.prefix + String(shard < 16 ? "0" : "") + String(shard, radix: 16) + "/"
-        let objects = try Self.result { [bucket] () async throws(StorageError) in
+        let objects = try result { [bucket] () async throws(StorageError) in
             var objects: [Bucket.Info] = []
             var next: String?
             repeat {
@@ -120,7 +121,7 @@ struct BucketBlobs: BackingStore {
     }
 
     func url(of hash: BlobHash, seconds: Int) throws(CacheError) -> String {
-        try Self.result { [bucket] () async throws(StorageError) in
+        try result { [bucket] () async throws(StorageError) in
             try await bucket.presignedURL(of: Self.key(of: hash), seconds: seconds)
         }
     }
@@ -144,7 +145,7 @@ struct BucketBlobs: BackingStore {
     }
 
     func identify(as name: String) throws(CacheError) -> String {
-        let isNamed = try Self.result { [bucket] () async throws(StorageError) in
+        let isNamed = try result { [bucket] () async throws(StorageError) in
             // If several workers start at once, only one of them names it.
             try await bucket.putIfAbsent(Self.identity, Array("\(name)\n".utf8))
         }
@@ -160,44 +161,71 @@ struct BucketBlobs: BackingStore {
     func probe() throws(CacheError) { try put(Self.probe, "The worker tests whether it can write here.") }
 
     private func text(_ key: String) throws(CacheError) -> String? {
-        let bytes = try Self.result { [bucket] () async throws(StorageError) in
+        let bytes = try result { [bucket] () async throws(StorageError) in
             try await bucket.bytes(of: key, maxBytes: 8_192)
         }
         return bytes.map { String(decoding: $0, as: UTF8.self).trimmingNewline() }
     }
 
     private func put(_ key: String, _ text: String) throws(CacheError) {
-        try Self.result { [bucket] () async throws(StorageError) in try await bucket.put(key, Array("\(text)\n".utf8)) }
+        try result { [bucket] () async throws(StorageError) in try await bucket.put(key, Array("\(text)\n".utf8)) }
     }
 
     // MARK: - Waiting
 
-    private static func result<R: Sendable>(
+    func abandon() { requests.abandon() }
+
+    private func result<R: Sendable>(
         _ body: @escaping @Sendable () async throws(StorageError) -> R,
     ) throws(CacheError) -> R {
         do throws(StorageError) {
-            return try wait(body).get()
+            return try requests.wait(body).get()
         } catch {
             throw CacheError(error)
         }
     }
+}
+
+/// The requests for which threads wait, so that all of them can be ended at once.
+private final class WaitingRequests: Sendable {
+    private struct State {
+        var isAbandoned = false
+        var tasks: [Int: Task<Void, Never>] = [:]
+        var last = 0
+    }
 
     private static let executor = ThreadExecutor("bucket")
+    private let state = Mutex(State())
 
     /// Blocks the calling thread until `body` has ended. `body` runs on a thread of its own: callers that block all of
     /// Swift's threads can't keep it from ending.
-    private static func wait<R: Sendable>(
+    func wait<R: Sendable>(
         _ body: @escaping @Sendable () async throws(StorageError) -> R,
     ) -> Result<R, StorageError> {
         let answer = Answer<R>()
-        Task.detached(executorPreference: executor) {
-            do throws(StorageError) {
-                answer.give(.success(try await body()))
-            } catch {
-                answer.give(.failure(error))
+        let number: Int? = state.withLock { state in
+            guard !state.isAbandoned else { return nil }
+            state.last += 1
+            state.tasks[state.last] = Task.detached(executorPreference: Self.executor) {
+                do throws(StorageError) {
+                    answer.give(.success(try await body()))
+                } catch {
+                    answer.give(.failure(error))
+                }
             }
+            return state.last
         }
+        guard let number else { return .failure(StorageError(.cancelled, "The worker ends.")) }
+        defer { state.withLock { $0.tasks[number] = nil } }
         return answer.wait()
+    }
+
+    func abandon() {
+        let tasks = state.withLock { state in
+            state.isAbandoned = true
+            return Array(state.tasks.values)
+        }
+        for task in tasks { task.cancel() }
     }
 }
 
