@@ -20,6 +20,8 @@ public protocol BackingStore: Sendable {
     func size(of hash: BlobHash) throws(CacheError) -> Int64?
     /// Deletes blobs. A missing blob is no error.
     func remove(_ hashes: [BlobHash]) throws(CacheError)
+    /// Whether there is no blob.
+    func isEmpty() throws(CacheError) -> Bool
     /// All blobs whose hashes begin with this byte. `age` is the time since a blob was stored, in milliseconds: this
     /// machine's time minus the store's time stamp. Nil if the store gives no time stamp.
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)]

@@ -107,9 +107,7 @@ extension ContentCache {
 
     /// Whether the cache contains no blob.
     public func hasNoBlobs() throws -> Bool {
-        if let backing {
-            for shard in 0..<256 where try !backing.blobs(inShard: shard).isEmpty { return false }
-        }
+        if let backing, try !backing.isEmpty() { return false }
         return try hasNoFiles()
     }
 

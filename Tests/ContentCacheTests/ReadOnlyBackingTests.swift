@@ -23,6 +23,7 @@ private final class ForgetfulStore: BackingStore {
     func size(of hash: BlobHash) throws(CacheError) -> Int64? { nil }
     func remove(_ hashes: [BlobHash]) throws(CacheError) { throw Self.refusal }
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)] { [] }
+    func isEmpty() throws(CacheError) -> Bool { true }
     func identity() throws(CacheError) -> String? { nil }
     func identify(as name: String) throws(CacheError) -> String { throw Self.refusal }
     func changeIdentity(to name: String) throws(CacheError) { throw Self.refusal }

@@ -100,16 +100,22 @@ struct BucketBlobs: BackingStore {
         }
     }
 
+    func isEmpty() throws(CacheError) -> Bool {
+        try result { [bucket] () async throws(StorageError) in
+            try await Self.firstPage(of: bucket, Self.prefix) { page in
+                page.contains { BlobHash(String($0.key.suffix(64))) != nil }
+            } == nil
+        }
+    }
+
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)] {
         let prefix = Self.prefix + String(shard < 16 ? "0" : "") + String(shard, radix: 16) + "/"
         let objects = try result { [bucket] () async throws(StorageError) in
             var objects: [Bucket.Info] = []
-            var next: String?
-            repeat {
-                let page = try await bucket.list(prefix, continuing: next)
-                objects += page.objects
-                next = page.next
-            } while next != nil
+            _ = try await Self.firstPage(of: bucket, prefix) { page in
+                objects += page
+                return false
+            }
             return objects
         }
         let now = DatabaseGate.wallClock().milliseconds
@@ -118,6 +124,19 @@ struct BucketBlobs: BackingStore {
                 ($0, object.size, object.modified.map { now - $0.milliseconds })
             }
         }
+    }
+
+    /// The first page of a listing that is wanted; nil if there is none.
+    private static func firstPage(
+        of bucket: Bucket, _ prefix: String, where isWanted: ([Bucket.Info]) -> Bool,
+    ) async throws(StorageError) -> [Bucket.Info]? {
+        var next: String?
+        repeat {
+            let page = try await bucket.list(prefix, continuing: next)
+            if isWanted(page.objects) { return page.objects }
+            next = page.next
+        } while next != nil
+        return nil
     }
 
     func url(of hash: BlobHash, seconds: Int) throws(CacheError) -> String {
