@@ -55,6 +55,26 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    func `A job's items are sorted also if most ids between them belong to other jobs`() async throws {
+        try await withTemporaryQueue { queue in
+            let job = try await queue.job(2)
+            _ = try await queue.job(9)
+            try queue.shell.expect(
+                """
+                INSERT INTO items (job, url) VALUES (\(job), 'https://example.com/a'), (\(job), 'https://example.com/b');
+                UPDATE items SET attempts = id;
+                """)
+            var query = ItemQuery()
+            query.sort = .tries
+            for slice in [1, 3, 100] {
+                let sorted = SortedItems(queue.store.reports, slice: slice, patience: .seconds(600))
+                let page = try await sorted.page(job: job, query, sortedBy: .tries)
+                #expect(page.items.map(\.id) == [13, 12, 2, 1] && page.next == nil)
+            }
+        }
+    }
+
     @Test func `Sorting a large job takes several requests, each of which says how far it is`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await ended(queue)
