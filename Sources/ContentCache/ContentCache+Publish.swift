@@ -28,15 +28,6 @@ public struct Publication: Sendable {
     public internal(set) var errors: [CacheError?]
     /// The published files: as long as they are open, no program deletes them.
     public internal(set) var files: [BlobHash: BlobFile] = [:]
-
-    /// The blobs that the backing store may take later.
-    public var unsent: [Int] { errors.indices.filter { errors[$0]?.isUnreachable == true } }
-
-    /// Replaces the results of blobs that were published again.
-    public mutating func replace(_ indices: [Int], with again: Publication) {
-        for (index, error) in zip(indices, again.errors) { errors[index] = error }
-        files.merge(again.files) { $1 }
-    }
 }
 
 extension ContentCache {
@@ -47,8 +38,8 @@ extension ContentCache {
     /// Only then may a worker record that a blob exists. Blobs that exist already are not written again. If there are
     /// many files or folders, one call syncs their whole file system.
     ///
-    /// - Returns: the error of each blob that failed, and the files that are held. A failed sync is final for its files: the kernel has dropped the pages, so a
-    ///   second sync of the same descriptor would succeed without the data.
+    /// - Returns: the error of each blob that failed, and the files that are held. A failed sync is final for its files:
+    ///   the kernel has dropped the pages, so a second sync of the same descriptor would succeed without the data.
     public func publish(_ group: [PendingBlob]) -> Publication {
         var outcome = Publication(errors: group.map { _ in nil })
         let witness = try? open(folder: blobs)  // Best effort: without it, each file is synced by itself.

@@ -178,6 +178,8 @@ public struct Worker: Sendable {
             tasks.cancelAll()
             engine.helpers.abandon()
             engine.stages.publisher.hurry()
+            // What is being sent to a bucket that answers is sent by then.
+            guard (try? await Task.sleep(for: .seconds(2))) != nil else { return }
             engine.cache.backing?.abandon()
         }
         await tasks.waitUntilEmpty()

@@ -24,12 +24,13 @@ struct FairSharesTests {
     }
 
     @Test func `The shares never exceed the slots or the demands`() {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 7)
         for _ in 0..<500 {
             let workers = (1...Int64.random(in: 1...9, using: &generator))
-            let demands = Dictionary(uniqueKeysWithValues: workers.map { ($0, Int.random(in: 0...20)) })
-            let places = Int.random(in: 0...40)
-            let shares = FairShares.split(places, demands: demands, turn: Int.random(in: -5...5))
+            let demands = Dictionary(
+                uniqueKeysWithValues: workers.map { ($0, Int.random(in: 0...20, using: &generator)) })
+            let places = Int.random(in: 0...40, using: &generator)
+            let shares = FairShares.split(places, demands: demands, turn: Int.random(in: -5...5, using: &generator))
             let given: Int = shares.values.reduce(0, +)
             let wanted: Int = demands.values.reduce(0, +)
             #expect(given == min(places, wanted))
@@ -112,14 +113,15 @@ struct FairSharesTests {
         try await withQueue { queue in
             var random = SeededGenerator(seed: UInt64(seed))
             let limit = Int.random(in: 1...5, using: &random)
-            var workers: [Int64: Sharer] = [queue.worker: Sharer(queue.store)]
+            var workers: [Int64: Sharer] = [queue.worker: Sharer(queue.store, at: queue.clock.now)]
             func running() -> Int { workers.values.reduce(0) { $0 + $1.running } }
+            func anyOne() -> Sharer? { workers.keys.sorted().randomElement(using: &random).flatMap { workers[$0] } }
             for _ in 0..<150 {
                 queue.clock.advance(50)
                 switch Int.random(in: 0..<12, using: &random) {
                 case 0 where workers.count < 4:
                     let store = try JobStore(path: queue.path, now: { queue.clock.now })
-                    workers[try await store.workers.register(host: "h", pid: 1)] = Sharer(store)
+                    workers[try await store.workers.register(host: "h", pid: 1)] = Sharer(store, at: queue.clock.now)
                 case 1:
                     guard let one = workers.keys.sorted().randomElement(using: &random), one != queue.worker else {
                         break
@@ -128,17 +130,28 @@ struct FairSharesTests {
                     try await workers[one]?.store.close()
                     workers[one] = nil
                 case 2, 3:
-                    if let one = workers.values.randomElement(using: &random), one.running > 0 { one.running -= 1 }
-                case 4:
-                    workers.values.randomElement(using: &random)?.wants = Bool.random(using: &random)
+                    if let one = anyOne(), one.running > 0 { one.running -= 1 }
+                case 4: anyOne()?.wants = Bool.random(using: &random)
+                case 5 where workers.count > 1:
+                    // A suspension, during which its requests end and the others take its slots.
+                    let frozen = anyOne()
+                    frozen?.running = 0
+                    for _ in 0..<5 {
+                        queue.clock.advance(5_000)
+                        for id in workers.keys.sorted() {
+                            guard let one = workers[id], one !== frozen else { continue }
+                            try await one.call(as: id, limit: limit, isCounted: true, at: queue.clock.now)
+                            one.start(limit, at: queue.clock.now)
+                            #expect(running() <= limit)
+                        }
+                    }
                 default:
                     guard let one = workers.keys.sorted().randomElement(using: &random), let sharer = workers[one]
                     else { break }
-                    try await sharer.call(as: one, limit: limit, isCounted: Bool.random(using: &random))
+                    try await sharer.call(
+                        as: one, limit: limit, isCounted: Bool.random(using: &random), at: queue.clock.now)
                 }
-                for worker in workers.values where worker.wants {
-                    worker.running = max(worker.running, worker.slots(limit))
-                }
+                for worker in workers.values { worker.start(limit, at: queue.clock.now) }
                 #expect(running() <= limit)
             }
             for (id, worker) in workers where id != queue.worker { try await worker.store.close() }
@@ -153,12 +166,26 @@ struct FairSharesTests {
         var running = 0
         var wants = true
 
-        init(_ store: JobStore) { self.store = store }
+        private var sharedAt: WallTime
+        private var returnedAt: WallTime?
 
-        func slots(_ limit: Int) -> Int { shares.map { $0["a.example"]?.slots ?? 0 } ?? limit }
+        init(_ store: JobStore, at now: WallTime) {
+            self.store = store
+            sharedAt = now
+        }
+
+        func start(_ limit: Int, at now: WallTime) {
+            // Later it doesn't know whether the others still count it; see ShareLease.
+            guard wants, now - sharedAt < 15_000 else { return }
+            running = max(running, shares.map { $0["a.example"]?.slots ?? 0 } ?? limit)
+        }
 
         /// - Parameter isCounted: whether all that runs is counted, or only what ran some time ago.
-        func call(as worker: Int64, limit: Int, isCounted: Bool) async throws {
+        func call(as worker: Int64, limit: Int, isCounted: Bool, at now: WallTime) async throws {
+            if now - sharedAt >= 15_000 {
+                returnedAt = now
+                if shares != nil { shares = [:] }
+            }
             let share = shares.map { $0["a.example"]?.slots ?? 0 }
             // Requests beyond the share can only have become fewer since they were counted.
             let seen = isCounted || running > share ?? .max ? running : min(running, 1)
@@ -169,8 +196,10 @@ struct FairSharesTests {
                 demands = [HostDemand(load: load, limit: limit, share: share)]
             }
             shares = try await store.hosts.takeShares(
-                demands, worker: worker, isSharing: share != nil, wasIdle: false
+                demands, worker: worker, isSharing: share != nil,
+                countsSilent: returnedAt.map { now - $0 < 20_000 } ?? false, wasIdle: false
             ).hosts
+            sharedAt = now
         }
     }
 

@@ -71,7 +71,7 @@ struct LeaseTests {
             try queue.shell.expect("DELETE FROM workers;")
             try await queue.store.workers.heartbeat(worker: queue.worker, host: "here", pid: 7)
             #expect(
-                try queue.shell.expect("SELECT id, host, pid, sharing FROM workers;") == ["\(queue.worker)|here|7|1"])
+                try queue.shell.expect("SELECT id, host, pid, sharing FROM workers;") == ["\(queue.worker)|here|7|0"])
         }
     }
 

@@ -8,7 +8,7 @@ public final class Relay: Sendable {
     public let port: UInt16
     private let listener: LoopbackSocket
     private let target: UInt16
-    private let state = Mutex((isCut: false, isHeld: false, open: Set<Int32>()))
+    private let state = Mutex((isCut: false, isHeld: false, held: 0, open: Set<Int32>()))
 
     public init(to target: UInt16) throws {
         self.target = target
@@ -31,7 +31,11 @@ public final class Relay: Sendable {
 
     public func hold() { state.withLock { $0.isHeld = true } }
 
+    /// How many pieces have arrived while it was held.
+    public var heldPieces: Int { state.withLock { $0.held } }
+
     private func waitWhileHeld() {
+        state.withLock { if $0.isHeld { $0.held += 1 } }
         while state.withLock({ $0.isHeld && !$0.isCut }) { usleep(10_000) }
     }
 

@@ -218,7 +218,7 @@ struct BucketTests {
             relay.hold()
             try await w.enqueue(w.url("/1.png"))
             try await w.eventually("it is fetched") { w.origin.requests.count == 2 }
-            try await Task.sleep(for: .milliseconds(600))
+            try await w.eventually("it is being sent") { relay.heldPieces > 0 }
             worker.send(SIGTERM)
             #expect(try await worker.wait(atMost: .seconds(12)) == .code(0))
             #expect(try await w.value("SELECT state FROM items WHERE id = 2") == "queued")

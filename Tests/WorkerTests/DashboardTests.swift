@@ -300,7 +300,7 @@ import Testing
             try await w.eventually("the helpers' counts are written") {
                 let state = try await w.run("-s", "-m", "3", base + "/api/stream", program: "curl", expecting: 28)
                 return state.output.contains(
-                    /"helpers":{"busy":0,"died":0,"running":[1-9],"started":[1-9],"waiting":0}/)
+                    /"helpers":{"busy":0,"died":0,"running":[1-9][0-9]*,"started":[1-9][0-9]*,"waiting":0}/)
             }
             // A request for its headers opens no stream: there may be 64 of those.
             _ = try await w.run("-s", "-m", "20", "-I", base + "/api/stream?[1-70]", program: "curl")

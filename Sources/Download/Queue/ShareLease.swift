@@ -1,7 +1,7 @@
 /// How long a downloader may start requests without a sign that other workers still know of it.
 ///
 /// Workers split the limits on hosts among those that they have seen lately. When a worker was suspended (SIGSTOP, a
-/// paused virtual machine), the others have taken its slots, and it does not know that when it continues.
+/// frozen container), the others have taken its slots, and it does not know that when it continues.
 public struct ShareLease: Sendable {
     /// Shorter than the time after which other workers no longer wait for a silent one, 20 s.
     public static let duration = Duration.seconds(15)

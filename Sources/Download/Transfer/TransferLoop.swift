@@ -85,7 +85,9 @@ extension TransferLoop {
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
         let nextReport = running.isEmpty && !hasReported ? nil : lastReport + reportEvery
-        let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due])
+        // While requests wait, the thread looks often enough to tell a suspension from a wait; see ``ShareLease``.
+        let nextSign = work.isCrowded ? ContinuousClock.now + ShareLease.gap / 2 : nil
+        let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due, nextSign])
         check(curl_multi_poll(multi, nil, 0, pause, nil), scheduler)
         return true
     }

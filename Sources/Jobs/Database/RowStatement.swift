@@ -92,6 +92,8 @@ struct RowStatement {
             index += 1
             try check(value.value.bind(to: raw, at: index))
         }
+        // A parameter without a value would keep that of the call before.
+        assert(index == sqlite3_bind_parameter_count(raw), statement.sql)
     }
 
     /// - Returns: whether there is another row.

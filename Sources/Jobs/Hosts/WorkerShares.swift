@@ -51,12 +51,16 @@ extension HostBook {
     ///   - demands: counted after the worker's downloader got the shares in force; also for each host of which the worker
     ///     has slots and no requests.
     ///   - isSharing: whether the worker obeys shares; false if it has all slots.
+    ///   - countsSilent: whether workers count that have not been seen lately. A worker that could not call for a while
+    ///     has no other sign of them: they may only be slower to call again.
     ///   - wasIdle: whether the worker had no requests at the last call; if it has none now either, nothing is written.
     public func takeShares(
-        _ demands: [HostDemand], worker: Int64, isSharing: Bool, wasIdle: Bool,
+        _ demands: [HostDemand], worker: Int64, isSharing: Bool, countsSilent: Bool = false, wasIdle: Bool,
     ) async throws(JobsError) -> WorkerShares {
         let reading = gate.reading
-        if demands.isEmpty, wasIdle, let shares = try await idleShares(worker, isSharing, now: reading.wall) {
+        if demands.isEmpty, wasIdle,
+            let shares = try await idleShares(worker, isSharing, countsSilent, now: reading.wall)
+        {
             return shares
         }
         let clock = gate.now
@@ -64,7 +68,7 @@ extension HostBook {
         return try await gate.write(isDurable: false) { [lockFile = gate.lockFile] db in
             // Read only now, since the transaction may have waited for another program.
             let now = clock()
-            let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { lockFile.isAlive(worker: $0) }
             let isAlone = others.isEmpty
             try db.run(
                 "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?",
@@ -97,10 +101,10 @@ extension HostBook {
 
     /// The share of a worker without requests; nil if it must first record whether it is alone.
     private func idleShares(
-        _ worker: Int64, _ isSharing: Bool, now: WallTime,
+        _ worker: Int64, _ isSharing: Bool, _ countsSilent: Bool, now: WallTime,
     ) async throws(JobsError) -> WorkerShares? {
         try await gate.read { [lockFile = gate.lockFile] db in
-            let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { lockFile.isAlive(worker: $0) }
             guard isSharing || others.isEmpty,
                 try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty
             else { return nil }
@@ -113,13 +117,16 @@ extension HostBook {
     /// While another program blocks writes, and after a jump of the clock, every worker's `seen_at` is outdated. So a
     /// worker also counts if it was last seen at about the same time as this one.
     private static func others(
-        than worker: Int64, now: WallTime, in db: Connection, isAlive: (Int64) -> Bool,
+        than worker: Int64, now: WallTime, _ countsSilent: Bool, in db: Connection, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {
         let times = [now, try db.row("SELECT seen_at FROM workers WHERE id = ?", [worker])?.wall("seen_at") ?? now]
         var found: [Int64: Bool] = [:]
         for row in try db.rows("SELECT id, seen_at, sharing FROM workers WHERE id <> ?", [worker]) {
             let seen = row.wall("seen_at") ?? WallTime(milliseconds: 0)
-            guard times.contains(where: { abs($0 - seen) < longestSilence }), let id = row.number("id"), isAlive(id)
+            // A program that only reserves room in the cache has no time at all.
+            let isSeen = countsSilent && seen.milliseconds > 0
+            guard isSeen || times.contains(where: { abs($0 - seen) < longestSilence }), let id = row.number("id"),
+                isAlive(id)
             else { continue }
             found[id] = row.count("sharing") > 0
         }

@@ -49,9 +49,9 @@ public struct WorkerBook: Sendable {
     /// - Parameter fetches: false for a program that only reserves space in the cache: workers leave it no share of
     ///   their hosts.
     public func register(host: String, pid: Int32, fetches: Bool = true) async throws(JobsError) -> Int64 {
-        let now = gate.now()
         let draft = DatabaseFile.rebuildDraft(of: gate.file.name)
-        return try await gate.write { [lockFile = gate.lockFile] db in
+        return try await gate.write { [gate, lockFile = gate.lockFile] db in
+            let now = gate.now()
             // A rebuild holds the lock under which this transaction runs, so an existing draft was left by a killed
             // process.
             DatabaseFile.removeRebuildDraft(draft)
@@ -96,12 +96,13 @@ public struct WorkerBook: Sendable {
     /// Extends the worker's leases, and deletes leases without items and hosts whose waits are over. Registers the worker
     /// again if its row is gone: a shell can delete it, and other workers would share no limits with this one.
     public func heartbeat(worker: Int64, host: String, pid: Int32) async throws(JobsError) {
-        let reading = gate.reading
-        let now = reading.wall
-        try await gate.write { [leaseDuration = gate.leaseDuration] db in
+        try await gate.write { [gate, leaseDuration = gate.leaseDuration] db in
+            // Read only now, since the transaction may have waited for another program.
+            let reading = gate.reading
+            let now = reading.wall
             try db.run(
                 """
-                INSERT INTO workers (id, host, pid, started_at, seen_at) VALUES (?1, ?2, ?3, ?4, ?4)
+                INSERT INTO workers (id, host, pid, started_at, seen_at, sharing) VALUES (?1, ?2, ?3, ?4, ?4, 0)
                 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
                 """, [worker, host, pid, now.milliseconds])
             try db.run(
@@ -154,6 +155,10 @@ public struct WorkerBook: Sendable {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
             for worker in expired {
+                // It writes them again when it continues; until then another worker may have its items.
+                for table in ["transfer_progress", "held_items"] {
+                    try db.run("DELETE FROM \(table) WHERE worker = ?", [worker])
+                }
                 count += try Self.takeBack(
                     leases: "worker = ? AND expires_at < ?", [worker, now.steady], refusals, now.wall, db)
             }

@@ -16,10 +16,11 @@ struct ActivityKeeper: Sendable {
     private let bucket: (any BackingStore)?
     private let logger: Logger
 
-    /// What has been recorded.
+    /// What has been counted and recorded.
     private struct Noted {
-        var helpers = HelperCounts()
+        var deaths: Int64 = 0
         var bucket = BackingCounts()
+        var helpers = HelperCounts()
     }
 
     init(
@@ -52,23 +53,25 @@ struct ActivityKeeper: Sendable {
 
     /// Adds the new counts. Counts that can't be written now are added the next time.
     private func keep(after noted: Noted) async -> Noted {
-        let now = Noted(helpers: helpers.counts, bucket: bucket?.counts ?? BackingCounts())
+        let (now, sent) = (helpers.counts, bucket?.counts ?? BackingCounts())
         var counts = statistics.takeActivity()
-        counts.add(now.helpers.died - noted.helpers.died, to: .helperRestarts)
-        counts.add(now.bucket - noted.bucket)
+        counts.add(now.died - noted.deaths, to: .helperRestarts)
+        counts.add(sent - noted.bucket)
         do throws(JobsError) {
             try await store.activity.add(counts)
         } catch {
             statistics.putBack(counts)
             logger.debug("The counters can't be written yet.", metadata: ["error": "\(error)"])
         }
-        guard now.helpers != noted.helpers else { return now }
+        var new = Noted(deaths: now.died, bucket: sent, helpers: noted.helpers)
+        guard now != noted.helpers else { return new }
         do throws(JobsError) {
-            try await store.workers.note(now.helpers, of: worker)
+            try await store.workers.note(now, of: worker)
+            new.helpers = now
         } catch {
             logger.debug("The state of the helpers can't be written yet.", metadata: ["error": "\(error)"])
         }
-        return now
+        return new
     }
 }
 

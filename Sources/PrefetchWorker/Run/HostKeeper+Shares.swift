@@ -14,21 +14,32 @@ extension HostKeeper {
 
     private func shareOnce(_ ledger: inout Ledger) async throws(JobsError) {
         let began = ContinuousClock.now
+        if ledger.sharedAt.duration(to: began) >= ShareLease.duration {
+            // This worker was suspended, or could not use the database. The others may have taken its slots.
+            ledger.returnedAt = began
+            if ledger.shares != nil { apply([:], &ledger) }
+        }
+        let countsSilent = ledger.returnedAt.map { $0.duration(to: began) < Self.returnTime } ?? false
         let now = try await store.database.cacheTime()
         let demands = demands(of: downloader.hosts, now, &ledger)
         var shares = try await store.hosts.takeShares(
-            demands, worker: worker, isSharing: ledger.shares != nil, wasIdle: !ledger.hadLoad)
+            demands, worker: worker, isSharing: ledger.shares != nil, countsSilent: countsSilent,
+            wasIdle: !ledger.hadLoad)
         ledger.hadLoad = !demands.isEmpty
-        // If this worker was suspended meanwhile, the others may have taken its slots.
+        // The same if it was suspended just now.
         if began.duration(to: .now) >= ShareLease.duration { shares.hosts = [:] }
-        if shares.hosts != ledger.shares { apply(shares, &ledger) }
+        if shares.hosts != ledger.shares { apply(shares.hosts, &ledger) }
+        ledger.sharedAt = began
         downloader.confirmShares(asOf: began)
     }
 
-    private func apply(_ shares: WorkerShares, _ ledger: inout Ledger) {
-        ledger.shares = shares.hosts
+    /// How long a worker that could not share for a while counts others that are silent.
+    private static let returnTime = Duration.seconds(20)
+
+    private func apply(_ shares: [String: WorkerShares.Share]?, _ ledger: inout Ledger) {
+        ledger.shares = shares
         let others = Set(waits.map(\.name))
-        let slots = shares.hosts?.filter { !others.contains($0.key) }.mapValues {
+        let slots = shares?.filter { !others.contains($0.key) }.mapValues {
             HostShare(slots: $0.slots, parts: $0.parts)
         }
         let all = slots.map { $0[LimitsRecord.everyHost]?.slots ?? 0 }

@@ -51,6 +51,10 @@ struct HostKeeper: Sendable {
         var held: [Int64: String] = [:]
         /// This worker's share of each host; nil while it is the only worker.
         var shares: [String: WorkerShares.Share]?
+        /// When the shares were last known to hold.
+        var sharedAt = ContinuousClock.now
+        /// When this worker could share again after it could not for a while.
+        var returnedAt: ContinuousClock.Instant?
     }
 
     /// Restores the state from before a restart; called before the first request.

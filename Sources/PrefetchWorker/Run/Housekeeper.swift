@@ -17,8 +17,8 @@ struct Housekeeper: Sendable {
     /// Runs until its task is cancelled.
     func run() async {
         var (second, halfSecond) = (Interval(1_000), Interval(500))
-        // Twelve times in a lease: every 5 s.
-        var heartbeat = Interval(lease / 12)
+        // Twelve times in a lease, and every 5 s at least: others take a silent worker for gone after 20 s.
+        var heartbeat = Interval(min(lease / 12, 5_000))
         var isFirst = true
         var idleSince: Int64?
         while !Task.isCancelled {

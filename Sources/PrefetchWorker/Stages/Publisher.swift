@@ -4,18 +4,6 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
-/// How long results stay in hand that can't be recorded.
-struct PublishPatience: Sendable {
-    /// How many times a transaction is tried again after a temporary error of the database, with a second between two
-    /// tries.
-    var retries = 30
-    /// While the bucket does not answer.
-    var milliseconds = DatabaseGate.leaseDuration
-
-    /// For a worker that runs until it is stopped.
-    static let endless = PublishPatience(retries: .max, milliseconds: .max)
-}
-
 /// Ends items in groups: it names and syncs their files first, then one transaction records that they exist.
 ///
 /// A group has at most 256 items, and grows until it has 256 files or is 250 ms old: then the sync is cheap enough.
@@ -55,6 +43,7 @@ final class Publisher: Sendable {
     private let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
     private let isHurried = Atomic(false)
+    private let outage = BucketOutage()
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
@@ -157,34 +146,60 @@ final class Publisher: Sendable {
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.publishing.take(names)
         defer { budget?.publishing.letGo(names) }
-        let published = await publishPatiently(group.flatMap(\.blobs))
-        await store.cache.countFailedSyncs(among: published.errors, logger)
-        var rest = published.errors[...]
-        let endings = group.map { entry in
-            let own = rest.prefix(entry.blobs.count)
-            rest = rest.dropFirst(entry.blobs.count)
-            return ending(of: entry, failure: own.compactMap { $0 }.first)
-        }
-        await settle(group, endings, holding: published.files)
-    }
-
-    /// Names files durably. As long as the bucket does not answer, the results stay in hand and are sent again: to release
-    /// their items would have other workers fetch and render them once more.
-    private func publishPatiently(_ blobs: [PendingBlob]) async -> Publication {
-        var outcome = await blocking.run { [cache] in cache.publish(blobs) }
-        let began = monotonicMilliseconds()
-        while monotonicMilliseconds() - began < patience.milliseconds, !queue.isClosed,
-            !isHurried.load(ordering: .relaxed)
-        {
-            let unsent = outcome.unsent
-            guard let error = unsent.first.flatMap({ outcome.errors[$0] }) else { break }
-            disk.report(error.message)
+        var rest = group
+        var (isTold, refusals) = (false, 0)
+        while !rest.isEmpty {
+            let results = await publishOnce(rest)
+            let unsent = results.filter { $0.failure?.isUnreachable == true }
+            let keeps = refusals < Self.maxRefusals && mayKeep(unsent)
+            let ended = keeps ? results.filter { $0.failure?.isUnreachable != true } : results
+            if !ended.isEmpty {
+                await settle(
+                    ended.map(\.entry), ended.map { ending(of: $0.entry, failure: $0.failure) },
+                    holding: ended.reduce(into: [:]) { files, result in files.merge(result.files) { $1 } })
+            }
+            guard keeps, let failure = unsent.first?.failure else { return }
+            rest = unsent.map(\.entry)
+            if !isTold { disk.report(failure.message) }
+            isTold = true
             // A cancelled task, too, gives the bucket time to recover.
             await Pause.uncancelled(.seconds(1))
-            let again = await blocking.run { [cache] in cache.publish(unsent.map { blobs[$0] }) }
-            outcome.replace(unsent, with: again)
+            // The worker has written to the bucket since it was told: perhaps only these files are refused.
+            if !disk.isInTrouble { refusals += 1 }
         }
-        return outcome
+    }
+
+    /// How often the bucket may take the worker's test and not a group's files, before their items go back.
+    private static let maxRefusals = 3
+
+    /// An entry of a group, after its files were published.
+    private struct Published {
+        let entry: Entry
+        /// Of its first file without success; of a file that can be sent later only if all others succeeded.
+        let failure: CacheError?
+        let files: [BlobHash: BlobFile]
+    }
+
+    private func publishOnce(_ group: [Entry]) async -> [Published] {
+        let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
+        await store.cache.countFailedSyncs(among: published.errors, logger)
+        var errors = published.errors[...]
+        return group.map { entry in
+            let own = errors.prefix(entry.blobs.count).compactMap(\.self)
+            errors = errors.dropFirst(entry.blobs.count)
+            let files = entry.blobs.compactMap { blob in published.files[blob.hash].map { (blob.hash, $0) } }
+            return Published(
+                entry: entry, failure: own.first { !$0.isUnreachable } ?? own.first,
+                files: Dictionary(files) { $1 })
+        }
+    }
+
+    /// Whether results stay in hand that the bucket did not take. To release their items would have other workers fetch
+    /// and render them once more.
+    private func mayKeep(_ unsent: [Published]) -> Bool {
+        let time = outage.lasts(unsent.isEmpty ? nil : monotonicMilliseconds())
+        return !unsent.isEmpty && time < patience.milliseconds && !queue.isClosed
+            && !isHurried.load(ordering: .relaxed)
     }
 
     /// Records the endings of a group. The transaction reads no files: it refuses a result with a file that may be

@@ -121,7 +121,7 @@ extension Counter {
         case .transforms: "Renditions that were made, by format."
         case .helperRestarts: "Helpers that died or took too long, and were replaced."
         case .bucketRequests:
-            "Requests to the bucket of the cache, by kind and by the kind of status; 'none' is no answer. Each try counts."
+            "Requests to the bucket of the cache, by kind and by the kind of status; 'none' is no usable answer. Each try counts."
         case .bucketSent: "Bytes of files that the bucket has stored."
         case .bucketReceived: "Bytes of the bucket's answers, mostly files that the folder did not have."
         case .fetching: "Time from a request to its last byte."
