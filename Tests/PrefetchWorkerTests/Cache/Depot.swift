@@ -16,9 +16,12 @@ struct Depot: Sendable {
     let cache: ContentCache
     let worker: Int64
 
-    init(_ folder: FilePath, now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock) async throws {
+    init(
+        _ folder: FilePath, backing: (any BackingStore)? = nil,
+        now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
+    ) async throws {
         store = try JobStore(path: folder.appending("worker.db").string, now: now)
-        cache = try ContentCache(directory: folder.appending("cache"))
+        cache = try ContentCache(directory: folder.appending("cache"), backing: backing)
         worker = try await store.workers.register(host: "test", pid: 1)
     }
 
