@@ -212,6 +212,19 @@ import Testing
         #expect(!gate.mayStart(running: 2))
     }
 
+    @Test(arguments: [(1, 6), (2, 3), (3, 2), (9, 1)]) func theBurstIsSplitAmongTheWorkersOfAHost(
+        parts: Int, burst: Int
+    ) {
+        let gate = HostGate(limits: HostLimits(perHost: 100, rate: 1, burst: 6), circuitBreaker: CircuitBreakerRules())
+        gate.share = HostShare(slots: 100, parts: parts)
+        var started = 0
+        while gate.mayStart(running: 0), started < 20 {
+            gate.started(at: at(0))
+            started += 1
+        }
+        #expect(started == burst)
+    }
+
     static let lessons: [(FailureClass, String)] = [
         (.dns, "unreachable"), (.connect, "unreachable"), (.timeout, "unreachable"), (.tlsHandshake, "unreachable"),
         (.http(429), "tooMuch"), (.http(503), "unavailable"), (.http(500), "answered"), (.http(404), "answered"),

@@ -20,13 +20,18 @@ final class HostGate {
     private(set) var block: HostBlock?
     private(set) var started: Int64 = 0
     /// This worker's share of the host's limits; nil for all of them.
-    var share: HostShare?
+    var share: HostShare? {
+        didSet { tokens = min(tokens, burst) }
+    }
 
     init(limits: HostLimits, circuitBreaker: CircuitBreakerRules) {
         self.limits = limits
         self.circuitBreaker = circuitBreaker
         tokens = Double(limits.burst)
     }
+
+    /// This worker's part of the burst: all workers that ask the host have one together.
+    private var burst: Double { max(1, Double(limits.burst) / Double(share?.parts ?? 1)) }
 
     var window: Double { min(width.narrowed ?? .infinity, Double(limits.perHost)) }
     var hasAnswered: Bool { reach.hasAnswered }
@@ -48,7 +53,7 @@ final class HostGate {
 
     func setLimits(_ limits: HostLimits) {
         self.limits = limits
-        tokens = min(tokens, Double(limits.burst))
+        tokens = min(tokens, burst)
         if limits.rate == nil, width.narrowed.map({ $0 >= 1 }) ?? true { heldUntil = nil }
     }
 
@@ -65,7 +70,7 @@ final class HostGate {
     }
 
     private func refill(_ now: ContinuousClock.Instant, _ rate: Double) {
-        if let refilledAt { tokens = min(Double(limits.burst), tokens + (now - refilledAt).inSeconds * rate) }
+        if let refilledAt { tokens = min(burst, tokens + (now - refilledAt).inSeconds * rate) }
         refilledAt = now
     }
 
