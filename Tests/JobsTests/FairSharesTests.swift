@@ -23,6 +23,27 @@ struct FairSharesTests {
         #expect(Set(turns.flatMap(\.self)) == [1, 2, 3])
     }
 
+    @Test(arguments: [(2, 1, 1), (3, 2, 1), (3, 1, 2), (4, 1, 1)])
+    func `Some worker soon has a slot of a host and of all hosts together`(
+        _ workers: Int, _ concurrency: Int, _ perHost: Int
+    ) {
+        // The row * has demands of all workers, and a host those of some.
+        for host in ["a.example", "example.com", "img.test", "localhost", "cdn.example.net"] {
+            for wanting in 1...workers {
+                let all = Dictionary(uniqueKeysWithValues: (1...workers).map { (Int64($0), 9) })
+                let some = all.filter { $0.key <= wanting }
+                let waits = (0..<200).split { turn in
+                    let slots = FairShares.split(
+                        concurrency, demands: all, turn: FairShares.turn(turn, of: "*"))
+                    let own = FairShares.split(
+                        perHost, demands: some, turn: FairShares.turn(turn, of: host))
+                    return own.contains { $0.value > 0 && slots[$0.key] ?? 0 > 0 }
+                }
+                #expect(waits.map(\.count).max() ?? 0 <= 8 * workers, "\(host), \(wanting) of \(workers)")
+            }
+        }
+    }
+
     @Test func `The shares never exceed the slots or the demands`() {
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<500 {

@@ -94,8 +94,8 @@ function helpersOf(helpers) {
 
 function workerList(state, charts) {
   const deaths = charts ? charts.slots.reduce((sum, slot) => sum + slot.helper_restarts, 0) : 0;
-  return [h("h2", {}, "Workers"), table([n("Worker"), "Machine", n("Process"), n("In hand"), n("Helpers"), n("Started", "hide"), n("Last sign", "hide")],
-    state.workers.map((worker) => h("tr", {}, cell("n", number(worker.id)), cell("url", worker.host), cell("n", String(worker.pid)), cell("n", number(worker.in_hand)), cell("n", helpersOf(worker.helpers)), cell("hide", time(worker.started_at)), cell("hide", `${span((state.now - worker.seen_at) / 1000)} ago`))), "No worker runs. Start one with: worker run"),
+  return [h("h2", {}, "Workers"), table([n("Worker"), "Machine", n("Process"), n("In hand"), n("Helpers", "n hide"), n("Started", "hide"), n("Last sign", "hide")],
+    state.workers.map((worker) => h("tr", {}, cell("n", number(worker.id)), cell("url", worker.host), cell("n", String(worker.pid)), cell("n", number(worker.in_hand)), cell("n hide", helpersOf(worker.helpers)), cell("hide", time(worker.started_at)), cell("hide", `${span((state.now - worker.seen_at) / 1000)} ago`))), "No worker runs. Start one with: worker run"),
     h("p", { class: "hint" }, deaths === 0 ? "No helper died in the last hour." : `Helpers that died in the last hour: ${number(deaths)}. The images that they decoded end as decoder-crash if they kill a second one.`)];
 }
 

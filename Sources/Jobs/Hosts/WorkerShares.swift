@@ -141,8 +141,8 @@ extension HostBook {
         func fair(for worker: Int64, _ demand: HostDemand, turn: Int) -> Int {
             var demands = demands
             demands[worker] = HostBook.demand(running: demand.load.running, waiting: demand.load.waiting)
-            let offset = demand.load.host.utf8.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xFFFF }
-            return FairShares.split(demand.limit, demands: demands, turn: turn &+ offset)[worker] ?? 0
+            let own = FairShares.turn(turn, of: demand.load.host)
+            return FairShares.split(demand.limit, demands: demands, turn: own)[worker] ?? 0
         }
     }
 
@@ -180,6 +180,18 @@ extension HostBook {
 
 /// Splits slots among workers with requests: no worker gets more than it wants, and the remainder rotates.
 public enum FairShares {
+    /// The turn of one host, in a row without a period. If a host and all hosts together (`*`) have fewer slots than
+    /// there are workers, two regular rows could give one worker the slot of the host whenever another has the slot of
+    /// all hosts, so that neither ever starts a request.
+    static func turn(_ turn: Int, of host: String) -> Int {
+        // FNV-1a over the host and the turn, and the last step of SplitMix64, which mixes all bits.
+        var mixed: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in host.utf8 { mixed = (mixed ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        mixed = (mixed ^ UInt64(bitPattern: Int64(turn))) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int(truncatingIfNeeded: (mixed ^ (mixed >> 31)) >> 1)
+    }
+
     /// - Parameters:
     ///   - turn: increases over time, so that all workers get a turn if there are more workers than slots.
     /// - Returns: the slots of each worker; their sum never exceeds `slots`.

@@ -155,9 +155,14 @@ public struct WorkerBook: Sendable {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
             for worker in expired {
-                // It writes them again when it continues; until then another worker may have its items.
+                // Reports show each item once, and another worker may have it soon.
                 for table in ["transfer_progress", "held_items"] {
-                    try db.run("DELETE FROM \(table) WHERE worker = ?", [worker])
+                    try db.run(
+                        """
+                        DELETE FROM \(table) WHERE worker = ?1 AND item IN (SELECT items.id FROM leases CROSS JOIN items
+                            ON items.lease = leases.id AND items.state = 'active'
+                            WHERE leases.worker = ?1 AND leases.expires_at < ?2)
+                        """, [worker, now.steady])
                 }
                 count += try Self.takeBack(
                     leases: "worker = ? AND expires_at < ?", [worker, now.steady], refusals, now.wall, db)

@@ -14,7 +14,8 @@ extension HostKeeper {
 
     private func shareOnce(_ ledger: inout Ledger) async throws(JobsError) {
         let began = ContinuousClock.now
-        if ledger.sharedAt.duration(to: began) >= ShareLease.duration {
+        let last = ledger.sharedAt
+        if last.duration(to: began) >= ShareLease.duration {
             // This worker was suspended, or could not use the database. The others may have taken its slots.
             ledger.returnedAt = began
             if ledger.shares != nil { apply([:], &ledger) }
@@ -26,8 +27,8 @@ extension HostKeeper {
             demands, worker: worker, isSharing: ledger.shares != nil, countsSilent: countsSilent,
             wasIdle: !ledger.hadLoad)
         ledger.hadLoad = !demands.isEmpty
-        // The same if it was suspended just now.
-        if began.duration(to: .now) >= ShareLease.duration { shares.hosts = [:] }
+        // The same if it was suspended just now; the next call counts the others anew.
+        if last.duration(to: .now) >= ShareLease.duration { shares.hosts = [:] }
         if shares.hosts != ledger.shares { apply(shares.hosts, &ledger) }
         ledger.sharedAt = began
         downloader.confirmShares(asOf: began)

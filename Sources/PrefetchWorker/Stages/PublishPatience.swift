@@ -16,12 +16,17 @@ struct PublishPatience: Sendable {
 final class BucketOutage: Sendable {
     private let since = Mutex<Int64?>(nil)
 
-    /// - Parameter now: when files could not be sent, in milliseconds of the monotonic clock; nil if all were.
+    /// Called when files could not be sent.
+    ///
+    /// - Parameter now: milliseconds of the monotonic clock.
     /// - Returns: milliseconds.
-    func lasts(_ now: Int64?) -> Int64 {
+    func lasts(_ now: Int64) -> Int64 {
         since.withLock { since in
-            since = now.map { min(since ?? $0, $0) }
-            return (now ?? 0) - (since ?? 0)
+            let start = min(since ?? now, now)
+            since = start
+            return now - start
         }
     }
+
+    func isOver() { since.withLock { $0 = nil } }
 }

@@ -151,7 +151,7 @@ final class Publisher: Sendable {
         while !rest.isEmpty {
             let results = await publishOnce(rest)
             let unsent = results.filter { $0.failure?.isUnreachable == true }
-            let keeps = refusals < Self.maxRefusals && mayKeep(unsent)
+            let keeps = refusals < Self.maxRefusals && mayKeep(unsent, of: results)
             let ended = keeps ? results.filter { $0.failure?.isUnreachable != true } : results
             if !ended.isEmpty {
                 await settle(
@@ -165,7 +165,7 @@ final class Publisher: Sendable {
             // A cancelled task, too, gives the bucket time to recover.
             await Pause.uncancelled(.seconds(1))
             // The worker has written to the bucket since it was told: perhaps only these files are refused.
-            if !disk.isInTrouble { refusals += 1 }
+            if !disk.isInTrouble || disk.isLow { (isTold, refusals) = (false, refusals + 1) }
         }
     }
 
@@ -196,9 +196,12 @@ final class Publisher: Sendable {
 
     /// Whether results stay in hand that the bucket did not take. To release their items would have other workers fetch
     /// and render them once more.
-    private func mayKeep(_ unsent: [Published]) -> Bool {
-        let time = outage.lasts(unsent.isEmpty ? nil : monotonicMilliseconds())
-        return !unsent.isEmpty && time < patience.milliseconds && !queue.isClosed
+    private func mayKeep(_ unsent: [Published], of group: [Published]) -> Bool {
+        guard !unsent.isEmpty else {
+            if group.contains(where: { !$0.entry.blobs.isEmpty && $0.failure == nil }) { outage.isOver() }
+            return false
+        }
+        return outage.lasts(monotonicMilliseconds()) < patience.milliseconds && !queue.isClosed
             && !isHurried.load(ordering: .relaxed)
     }
 
