@@ -136,8 +136,7 @@ public struct Worker: Sendable {
     }
 
     private func activityKeeper(_ engine: Engine, worker: Int64) -> ActivityKeeper {
-        ActivityKeeper(
-            engine.store, worker: worker, engine.helpers, engine.cache.backing, statistics, logger)
+        ActivityKeeper(engine.store, worker: worker, engine.helpers, engine.cache.backing, statistics, logger)
     }
 
     private func claimLoop(
