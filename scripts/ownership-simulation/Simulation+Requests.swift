@@ -79,7 +79,7 @@ extension Simulation {
         let tenure = request.tenure
         if tenures[tenure].state == .over { return }
         if workers[tenures[tenure].worker].awayUntil > now, settings.broken == .suspended {
-            // The host still has the request, since nobody reads its answer.
+            // The request stays open at the host, since the suspended worker does not read the answer.
             requests.add(request, endingAt: now + ticksPerSecond)
         } else if tenures[tenure].state == .asking {
             // The next request takes its place.

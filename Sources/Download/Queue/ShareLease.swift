@@ -8,7 +8,7 @@ public struct ShareLease: Sendable {
     /// A gap between two looks at the queue that can't come from load alone.
     static let gap = Duration.seconds(5)
 
-    /// Nil for a downloader that shares its hosts with no other worker.
+    /// Nil for a downloader outside a run, such as that of `worker enqueue`: nothing confirms its shares.
     private var confirmedAt: ContinuousClock.Instant?
     private var lookedAt: ContinuousClock.Instant?
     private var isLapsed = false
@@ -24,8 +24,8 @@ public struct ShareLease: Sendable {
 
     /// Whether requests may start. Called at each look at the queue.
     ///
-    /// A single worker goes on while the database is locked: nobody else can take a slot meanwhile. After a gap it does
-    /// not know whether it is still the only one.
+    /// A single worker goes on while the database is locked, since no other worker can take a slot during that time.
+    /// After a gap it does not know whether it is still the only one.
     mutating func allowsStarts(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
         defer { lookedAt = now }
         guard let confirmedAt else { return true }

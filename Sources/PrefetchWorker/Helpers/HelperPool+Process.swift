@@ -5,6 +5,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import HelperProtocol
 internal import ImageFiles
+internal import Jobs
 internal import Logging
 internal import Subprocess
 internal import Synchronization
@@ -19,6 +20,17 @@ struct RunningHelper {
 }
 
 extension HelperPool {
+    var counts: HelperCounts {
+        let (running, started) = lines.counts
+        var counts = HelperCounts()
+        counts.running = Int64(running)
+        counts.busy = Int64(min(busy.load(ordering: .relaxed), running))
+        counts.waiting = Int64(queue.count)
+        counts.started = started
+        counts.died = deaths.load(ordering: .relaxed)
+        return counts
+    }
+
     /// Renders the visible part of the first `count` bytes of a picture.
     ///
     /// - Returns: nil if nothing can be seen yet, or if it fails for any reason.

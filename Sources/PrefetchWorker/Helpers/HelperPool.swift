@@ -18,15 +18,15 @@ final class HelperPool: Sendable {
     let limits: ImageLimits
     let logger: Logger
     private let cache: ContentCache
-    private let queue = WorkQueue<HelperWork>()
+    let queue = WorkQueue<HelperWork>()
     private let budget: MemoryBudget
     private let results = DispatchQueue(label: "helper.results")
     /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
     let lines = HelperConnections()
     /// Helpers that died, or were killed because they took too long.
-    private let deaths = Atomic<Int64>(0)
-    private let busy = Atomic<Int>(0)
+    let deaths = Atomic<Int64>(0)
+    let busy = Atomic<Int>(0)
     let turns: ProcessTurns
     let program: HelperProgram
 
@@ -103,17 +103,6 @@ final class HelperPool: Sendable {
     }
 
     func noteDeath() { deaths.add(1, ordering: .relaxed) }
-
-    var counts: HelperCounts {
-        let (running, started) = lines.counts
-        var counts = HelperCounts()
-        counts.running = Int64(running)
-        counts.busy = Int64(min(busy.load(ordering: .relaxed), running))
-        counts.waiting = Int64(queue.count)
-        counts.started = started
-        counts.died = deaths.load(ordering: .relaxed)
-        return counts
-    }
 
     /// Accepts no more images; the helpers end after the waiting ones.
     func close() { queue.close() }

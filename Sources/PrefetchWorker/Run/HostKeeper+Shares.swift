@@ -8,7 +8,7 @@ extension HostKeeper {
     func share(_ ledger: inout Ledger) async throws(JobsError) {
         let wasAlone = ledger.shares == nil
         try await shareOnce(&ledger)
-        // It has no slots now, and so no more requests start than the next call counts.
+        // The first call has taken all slots away, so the second one counts requests that can only become fewer.
         if wasAlone, ledger.shares != nil { try await shareOnce(&ledger) }
     }
 
@@ -27,7 +27,7 @@ extension HostKeeper {
             demands, worker: worker, isSharing: ledger.shares != nil, countsSilent: countsSilent,
             wasIdle: !ledger.hadLoad)
         ledger.hadLoad = !demands.isEmpty
-        // The same if it was suspended just now; the next call counts the others anew.
+        // If it was suspended during the call, it has no slots until the next one.
         if last.duration(to: .now) >= ShareLease.duration { shares.hosts = [:] }
         if shares.hosts != ledger.shares { apply(shares.hosts, &ledger) }
         ledger.sharedAt = began

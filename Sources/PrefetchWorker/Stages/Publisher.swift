@@ -38,7 +38,7 @@ final class Publisher: Sendable {
     private let links: LinkKeeper
     let remover: FileRemover
     let patience: PublishPatience
-    private let limits: OwnLimits
+    let limits: OwnLimits
     let queue = WorkQueue<Entry>()
     let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
@@ -109,26 +109,11 @@ final class Publisher: Sendable {
         }
     }
 
-    private func publish(_ group: [Entry]) async {
-        let blobs = group.flatMap(\.blobs)
+    func publish(_ group: [Entry]) async {
         do {
-            switch try await budget?.reserve(blobs) ?? .granted {
-            case .granted: return await publishReserved(group)
-            case .full(let reason):
-                // Each half of the group may fit on its own. The recursion ends at a single item that does not fit.
-                if group.count > 1 {
-                    await publish(Array(group[..<(group.count / 2)]))
-                    return await publish(Array(group[(group.count / 2)...]))
-                }
-                let isHopeless = blobs.reduce(0) { $0 + $1.size } > (budget?.limit ?? .max)
-                // Only a source that is too large by itself is too large for every job.
-                let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
-                let record = limits.explained(Failure(failure, reason))
-                if !isHopeless, let budget, !budget.isStuck {
-                    return await end(group, budget.shortageEnding(reason, now: store.database.currentTime))
-                }
-                await end(group, isHopeless ? .failed(record) : .release)
-                if !isHopeless { disk.report(reason) }
+            switch try await budget?.reserve(group.flatMap(\.blobs)) ?? .granted {
+            case .granted: await publishReserved(group)
+            case .full(let reason): await publish(group, withoutRoom: reason)
             }
         } catch {
             disk.report("\(error)")
@@ -136,8 +121,52 @@ final class Publisher: Sendable {
         }
     }
 
+    private func publishReserved(_ group: [Entry]) async {
+        // The collector must not take these files for orphans until the transaction has recorded them.
+        let names = group.flatMap { $0.blobs.map(\.hash.hex) }
+        budget?.publishing.take(names)
+        defer { budget?.publishing.letGo(names) }
+        let unsent = await settle(await publishOnce(group))
+        if !unsent.isEmpty { await sendAgain(unsent) }
+    }
+
+    /// An entry of a group, after its files were published.
+    struct Published {
+        let entry: Entry
+        /// Of its first file without success; of a file that can be sent later only if all others succeeded.
+        let failure: CacheError?
+        let files: [BlobHash: BlobFile]
+    }
+
+    func publishOnce(_ group: [Entry]) async -> [Published] {
+        let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
+        await store.cache.countFailedSyncs(among: published.errors, logger)
+        var errors = published.errors[...]
+        return group.map { entry in
+            let own = errors.prefix(entry.blobs.count).compactMap(\.self)
+            errors = errors.dropFirst(entry.blobs.count)
+            let files = entry.blobs.compactMap { blob in published.files[blob.hash].map { (blob.hash, $0) } }
+            return Published(
+                entry: entry, failure: own.first { !$0.isUnreachable } ?? own.first, files: Dictionary(files) { $1 })
+        }
+    }
+
+    /// Records the endings of the entries that need not be sent again.
+    ///
+    /// - Returns: the others.
+    func settle(_ results: [Published], isLast: Bool = false) async -> [Published] {
+        let unsent = isLast ? [] : kept(of: results)
+        let ended = unsent.isEmpty ? results : results.filter { $0.failure?.isUnreachable != true }
+        if !ended.isEmpty {
+            await settle(
+                ended.map(\.entry), ended.map { ending(of: $0.entry, failure: $0.failure) },
+                holding: ended.reduce(into: [:]) { files, result in files.merge(result.files) { $1 } })
+        }
+        return unsent
+    }
+
     /// Ends items without their files.
-    private func end(_ group: [Entry], _ ending: ItemEnding) async {
+    func end(_ group: [Entry], _ ending: ItemEnding) async {
         await settle(group, group.map { $0.blobs.isEmpty ? $0.ending : ending }, holding: [:])
     }
 
@@ -145,7 +174,7 @@ final class Publisher: Sendable {
     /// deleted then. If the file still exists, the worker holds it, and a second transaction records the result.
     ///
     /// - Parameter published: the files of the published blobs, held until their items are ended.
-    func settle(
+    private func settle(
         _ group: [Entry], _ endings: [ItemEnding], holding published: [BlobHash: BlobFile],
     ) async {
         var held = HeldFiles(published)
@@ -177,24 +206,6 @@ final class Publisher: Sendable {
         if endings.contains(where: { $0?.isDone != true }) { held.letGo(cache) }
         await settleRoom(group, endings, counted)
         for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
-    }
-
-    /// - Returns: whether all files of a result are held now; false if one is missing.
-    private func hold(_ completion: Completion, _ held: inout HeldFiles) async -> Bool {
-        let (all, outcome) = await blocking.run { [cache, held] in
-            var held = held
-            let outcome = Result { () throws(CacheError) in try held.hold(completion, cache) }
-            return (held, outcome)
-        }
-        held = all
-        do throws(CacheError) {
-            return try outcome.get()
-        } catch {
-            // Claims pause until the disk works; otherwise the item would come back at once.
-            disk.report(error.message)
-            logger.warning("A cached file can't be held; its item goes back.", metadata: ["error": "\(error)"])
-            return false
-        }
     }
 
     /// - Returns: the items that this worker no longer leases; nil if the group could not be recorded. Its leases then
