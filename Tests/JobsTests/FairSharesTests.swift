@@ -64,65 +64,63 @@ struct FairSharesTests {
         return [HostDemand(load: load, limit: limit, share: share)]
     }
 
-    /// Two workers of one database, and what each of them obeys now.
-    private final class Pair {
-        var first: [String: WorkerShares.Share]?
-        var second: [String: WorkerShares.Share]? = [:]
+    /// A worker that calls with what it obeys now.
+    private final class Caller {
+        let store: JobStore
+        let worker: Int64
+        private var shares: [String: WorkerShares.Share]? = [:]
+
+        init(_ store: JobStore, _ worker: Int64) {
+            self.store = store
+            self.worker = worker
+        }
+
+        /// - Returns: its slots of the host; nil if it has all.
+        func call(_ demands: (Int?) -> [HostDemand]) async throws -> Int? {
+            let share = shares.map { $0["a.example"]?.slots ?? 0 }
+            shares = try await store.hosts.takeShares(
+                demands(share), worker: worker, isSharing: share != nil, wasIdle: false
+            ).hosts
+            return shares.map { $0["a.example"]?.slots ?? 0 }
+        }
     }
 
     @Test func `A second worker gets slots only after the first has released them`() async throws {
         try await withQueue { queue in
-            let second = try JobStore(path: queue.path, now: { queue.clock.now })
-            let other = try await second.workers.register(host: "h", pid: 1)
-            let pair = Pair()
+            let store = try JobStore(path: queue.path, now: { queue.clock.now })
+            let one = Caller(queue.store, queue.worker)
+            var two = Caller(store, try await store.workers.register(host: "h", pid: 1))
             func first(_ running: Int, _ waiting: Int) async throws -> Int? {
-                let share = pair.first.map { $0["a.example"]?.slots ?? 0 }
-                pair.first = try await queue.store.hosts.takeShares(
-                    demand(running, waiting, share: share), worker: queue.worker, isSharing: share != nil,
-                    wasIdle: false
-                ).hosts
-                return pair.first.map { $0["a.example"]?.slots ?? 0 }
+                try await one.call { demand(running, waiting, share: $0) }
             }
-            func ask(_ running: Int, _ waiting: Int) async throws -> Int? {
-                let share = pair.second.map { $0["a.example"]?.slots ?? 0 }
-                pair.second = try await second.hosts.takeShares(
-                    demand(running, waiting, share: share), worker: other, isSharing: share != nil, wasIdle: false
-                ).hosts
-                return pair.second.map { $0["a.example"]?.slots ?? 0 }
+            func second(_ running: Int, _ waiting: Int) async throws -> Int? {
+                try await two.call { demand(running, waiting, share: $0) }
             }
             // The first has not called yet, so it is known to share, and has none.
-            #expect(try await ask(0, 9) == 4)
-            try await second.workers.unregister(worker: other)
+            #expect(try await second(0, 9) == 4)
+            try await store.workers.unregister(worker: two.worker)
             #expect(try await first(4, 9) == nil)
             // It has all slots, and may have started more requests than it has told of.
-            let third = try await second.workers.register(host: "h", pid: 1)
-            func new(_ running: Int, _ waiting: Int) async throws -> Int? {
-                let share = pair.second.map { $0["a.example"]?.slots ?? 0 }
-                pair.second = try await second.hosts.takeShares(
-                    demand(running, waiting, share: share), worker: third, isSharing: share != nil, wasIdle: false
-                ).hosts
-                return pair.second.map { $0["a.example"]?.slots ?? 0 }
-            }
-            pair.second = [:]
-            #expect(try await new(0, 9) == 0)
+            two = Caller(store, try await store.workers.register(host: "h", pid: 1))
+            #expect(try await second(0, 9) == 0)
             #expect(try await first(1, 9) == 0)
             // It has none from now on, but is not known to obey that.
-            #expect(try await new(0, 9) == 0)
+            #expect(try await second(0, 9) == 0)
             // Four were running in truth, and it gets its half when two of them have ended.
             #expect(try await first(4, 5) == 2)
-            #expect(try await new(0, 9) == 0)
+            #expect(try await second(0, 9) == 0)
             #expect(try await first(3, 5) == 2)
-            #expect(try await new(0, 9) == 1)
+            #expect(try await second(0, 9) == 1)
             #expect(try await first(2, 5) == 2)
-            #expect(try await new(1, 9) == 2)
+            #expect(try await second(1, 9) == 2)
             // The slots that the first no longer wants are the other's, once the first obeys that.
             #expect(try await first(0, 0) == 0)
-            #expect(try await new(2, 9) == 2)
+            #expect(try await second(2, 9) == 2)
             #expect(try await first(0, 0) == 0)
-            #expect(try await new(2, 9) == 4)
+            #expect(try await second(2, 9) == 4)
             // A worker that has ended holds no slots, and no other waits for it.
-            try await second.workers.unregister(worker: third)
-            try await second.close()
+            try await store.workers.unregister(worker: two.worker)
+            try await store.close()
             #expect(try await first(0, 9) == nil)
         }
     }

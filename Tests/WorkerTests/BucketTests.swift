@@ -172,60 +172,6 @@ struct BucketTests {
         }
     }
 
-    @Test func `An unreachable bucket pauses the worker, which reports the pause once and goes on by itself`()
-        async throws
-    {
-        try await withBucket { w, bucket in
-            let server = try #require(UInt16(bucket.endpoint.split(separator: ":").last ?? ""))
-            let relay = try Relay(to: server)
-            defer { relay.stop() }
-            w.set(["AWS_ENDPOINT_URL": "http://127.0.0.1:\(relay.port)"])
-            let worker = try await w.startRegistered("--max-tries", "1")
-            try await w.enqueue((0..<40).map { w.url("/\($0).png") })
-            try await w.eventually("some are done") {
-                try await w.value("SELECT count(*) >= 40 FROM items WHERE state = 'done'") == "1"
-            }
-            relay.cut()
-            let job = try await w.enqueue((40..<60).map { w.url("/\($0).png") })
-            try await w.eventually("the worker says it", within: .seconds(60)) {
-                try w.errors(of: worker).contains("s3://")
-            }
-            try await Task.sleep(for: .seconds(3))
-            #expect(try await w.value("SELECT count(*) FROM items WHERE state = 'failed'") == "0")
-            relay.mend()
-            try await w.untilEnded(job, within: .seconds(90))
-            #expect(try await w.value("SELECT count(*) FROM items WHERE state = 'done'") == "60")
-            // The worker kept what it had fetched.
-            #expect(w.origin.requests.count == 60)
-            let told = try w.errors(of: worker)
-            #expect(
-                told.split(separator: "\n").count { $0.contains("The worker pauses") } == 1,
-                "\(told)")
-            worker.send(SIGTERM)
-            #expect(try await worker.wait() == .code(0))
-            w.set(["AWS_ENDPOINT_URL": bucket.endpoint])
-        }
-    }
-
-    @Test func `A worker ends after its grace period although the bucket is silent`() async throws {
-        try await withBucket { w, bucket in
-            let relay = try Relay(to: try #require(UInt16(bucket.endpoint.split(separator: ":").last ?? "")))
-            defer { relay.stop() }
-            w.set(["AWS_ENDPOINT_URL": "http://127.0.0.1:\(relay.port)"])
-            let worker = try await w.startRegistered("--grace", "1s")
-            try await w.enqueue(w.url("/0.png"))
-            try await w.untilEnded("1")
-            relay.hold()
-            try await w.enqueue(w.url("/1.png"))
-            try await w.eventually("it is fetched") { w.origin.requests.count == 2 }
-            try await w.eventually("it is being sent") { relay.heldPieces > 0 }
-            worker.send(SIGTERM)
-            #expect(try await worker.wait(atMost: .seconds(12)) == .code(0))
-            #expect(try await w.value("SELECT state FROM items WHERE id = 2") == "queued")
-            w.set(["AWS_ENDPOINT_URL": bucket.endpoint])
-        }
-    }
-
     @Test func `A cache in a folder is uploaded, and its database is then used with the bucket`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<150).map { w.url("/\($0).png") })
@@ -301,7 +247,7 @@ struct BucketTests {
 }
 
 /// A bucket of its own for one test.
-private struct TestBucket: Sendable {
+struct TestBucket: Sendable {
     let bucket: Bucket
     let endpoint: String
     let secret: String
@@ -348,7 +294,7 @@ private struct TestBucket: Sendable {
 }
 
 /// Lends a worker whose cache is in a bucket of its own.
-private func withBucket(
+func withBucket(
     _ handler: @escaping @Sendable (LoopbackOrigin.Request) -> LoopbackReply = Pictures.reply,
     _ body: (TestWorker, TestBucket) async throws -> Void,
 ) async throws {
