@@ -43,6 +43,7 @@ let package = Package(
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CSQLiteTriggers"),
+        .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
         .systemLibrary(name: "CSyncing"),
         .systemLibrary(name: "CTerminal"),
@@ -59,7 +60,7 @@ let package = Package(
         .target(
             name: "Jobs",
             dependencies: [
-                "Core", "CPCRE", "CSQLiteTriggers",
+                "Core", "CPCRE", "CSQLiteTriggers", "CPostgres",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),

@@ -2,7 +2,7 @@ import Core
 import Jobs
 import Testing
 
-@Suite("The audit", .timeLimit(.minutes(15)))
+@Suite("The audit", .timeLimit(.minutes(15)), .onSQLite)
 struct AuditTests {
     static let damages: [(sql: String, rule: String)] = [
         (

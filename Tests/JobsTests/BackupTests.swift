@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("Copies of the database", .timeLimit(.minutes(15)))
+@Suite("Copies of the database", .timeLimit(.minutes(15)), .onSQLite)
 struct BackupTests {
     @Test func `A backup to the path of the database itself is refused`() async throws {
         try await withTemporaryDirectory { folder in

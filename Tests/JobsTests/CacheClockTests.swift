@@ -3,7 +3,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("The clock of the cache", .timeLimit(.minutes(15)))
+@Suite("The clock of the cache", .timeLimit(.minutes(15)), .onSQLite)
 struct CacheClockTests {
     @Test func `The cache's clock doesn't jump`() async throws {
         func clock(_ boot: String, uptime: Int64, wall: Int64) -> CacheClock {

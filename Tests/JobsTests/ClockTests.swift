@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The machine's clock is set while items wait: leases, delays and blacklist entries keep their length.
-@Suite("Clocks that jump", .timeLimit(.minutes(15)))
+@Suite("Clocks that jump", .timeLimit(.minutes(15)), .onSQLite)
 struct ClockTests {
     static let years: Int64 = 10 * 365 * 86_400_000
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Jobs
 
 /// Which commits are on the disk when they return.
-@Suite("Durability of commits", .timeLimit(.minutes(15)))
+@Suite("Durability of commits", .timeLimit(.minutes(15)), .onSQLite)
 struct DurabilityTests {
     private static func level(_ db: Connection) throws -> Int? { try db.int("PRAGMA synchronous") }
 
@@ -45,7 +45,7 @@ struct DurabilityTests {
             let refusals = try await store.database.write(isDurable: false) { db in
                 var refusals = 0
                 for _ in 0..<2 {
-                    do { try store.database.setDurability(true, of: db) } catch { refusals += 1 }
+                    do { try store.database.sqlite!.setDurability(true, of: db) } catch { refusals += 1 }
                 }
                 return refusals
             }

@@ -4,7 +4,7 @@ import Testing
 @testable import Jobs
 
 /// Rows that a shell can write and no worker or trigger would: the next worker mends them.
-@Suite("Forged rows", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Forged rows", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing), .onSQLite)
 struct ForgedRowTests {
     /// Columns and views that only triggers are meant to write. What a shell writes there can't be told from what a
     /// trigger writes, so a worker recounts it.

@@ -5,7 +5,7 @@ import Testing
 
 /// Counters that are added up once a group say the same as those that were counted item by item. `withQueue` compares them
 /// with the items when each test ends.
-@Suite("Counters of groups", .timeLimit(.minutes(15)))
+@Suite("Counters of groups", .timeLimit(.minutes(15)), .onSQLite)
 struct GroupCounterTests {
     @Test func `A group with items of several jobs is counted, and jobs without open items are finished`() async throws
     {

@@ -4,7 +4,7 @@ import Testing
 @testable import Jobs
 
 /// Whatever a `sqlite3` shell does, items belong to a job, counters equal a recount, and a queue can be worked to its end.
-@Suite("Guarded queue", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Guarded queue", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing), .onSQLite)
 struct GuardedQueueTests {
     /// The settings a shell may have, which decide what SQLite does beside a statement.
     static let settings =

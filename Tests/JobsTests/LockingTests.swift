@@ -8,7 +8,7 @@ import Testing
 @testable import Jobs
 
 /// Locks belong to the file, no write waits for a reader, and a store that waits for a writer holds no lock.
-@Suite("Locking", .timeLimit(.minutes(15)))
+@Suite("Locking", .timeLimit(.minutes(15)), .onSQLite)
 struct LockingTests {
     @Test func `A worker is alive for stores that opened the database by another name`() async throws {
         try await withTemporaryDirectory { folder in

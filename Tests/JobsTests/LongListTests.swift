@@ -191,7 +191,7 @@ import Testing
             #expect(try await queue.store.reports.history(ofURL: "https://a.example/7.jpg").isEmpty)
             // The end of a program releases its locks.
             try await dying.close()
-            dying.database.lockFile.letGo(addition: begun.id)
+            dying.database.liveness.letGo(addition: begun.id)
             #expect(try await queue.store.queue.removeBrokenAdditions() == Self.count)
             try await Self.expectNothingLeft(queue)
             #expect(try await queue.store.queue.removeBrokenAdditions() == 0)

@@ -5,7 +5,7 @@ import Testing
 @testable import Jobs
 
 /// Counting the items that wait for each host takes work that doesn't grow with their number.
-@Suite("Very many delayed items", .serialized, .timeLimit(.minutes(15)))
+@Suite("Very many delayed items", .serialized, .timeLimit(.minutes(15)), .onSQLite)
 struct ManyWaitsTests {
     /// Delayed items as failures would have left them, written in one go.
     private func delay(_ count: Int, hosts: Int, job: JobID, until: SteadyTime, _ queue: Queue) async throws {

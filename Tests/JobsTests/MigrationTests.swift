@@ -7,7 +7,7 @@ import Testing
 @testable import Jobs
 
 /// The databases of every released version open with all their rows; those of other versions are left alone.
-@Suite("Migrations", .timeLimit(.minutes(15)))
+@Suite("Migrations", .timeLimit(.minutes(15)), .onSQLite)
 struct MigrationTests {
     /// A database as `.dump` wrote it, with which today's migrations have nothing to do.
     ///

@@ -3,7 +3,7 @@ import Testing
 @testable import Jobs
 
 /// The cost of a feed that is enqueued whole each time.
-@Suite("The cost of only-new", .timeLimit(.minutes(5)))
+@Suite("The cost of only-new", .timeLimit(.minutes(5)), .onSQLite)
 struct OnlyNewCostTests {
     @Test func `A known URL costs a look-up, however many items are done`() async throws {
         try await withQueue { queue in

@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("Opening a database", .timeLimit(.minutes(15)))
+@Suite("Opening a database", .timeLimit(.minutes(15)), .onSQLite)
 struct OpeningTests {
     private func write(_ text: String, to path: FilePath) throws {
         let file = try FileDescriptor.open(
@@ -50,7 +50,7 @@ struct OpeningTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db")
             try await JobStore(path: path.string).close()
-            try Shell(database: path).expect("INSERT INTO grdb_migrations VALUES ('2099-flying-images');")
+            try Shell(database: path.string).expect("INSERT INTO grdb_migrations VALUES ('2099-flying-images');")
             let error = error(path)
             #expect(error?.code == .tooNew)
             #expect(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("Pages of tables with broken keys", .timeLimit(.minutes(5)))
+@Suite("Pages of tables with broken keys", .timeLimit(.minutes(5)), .onSQLite)
 struct PageOrderTests {
     @Test(arguments: 1...20) func `The order of keys is SQLite's`(_ seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))

@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 
 /// The conditions of the tables and triggers, at the speed that they are meant to have.
-@Suite struct PlainChecksTests {
+@Suite(.onSQLite) struct PlainChecksTests {
     @Test func `No check of items and jobs builds a temporary table for each row`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("The time in quarantine", .timeLimit(.minutes(15)))
+@Suite("The time in quarantine", .timeLimit(.minutes(15)), .onSQLite)
 struct QuarantineClockTests {
     private static let day: Int64 = 86_400_000
 

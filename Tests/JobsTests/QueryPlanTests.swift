@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("Query plans", .timeLimit(.minutes(15)))
+@Suite("Query plans", .timeLimit(.minutes(15)), .onSQLite)
 struct QueryPlanTests {
     private final class Statements: Sendable {
         let all = Mutex<[String]>([])
@@ -17,18 +17,18 @@ struct QueryPlanTests {
     ) async throws -> [String] {
         let seen = Statements()
         try await store.database.read { db in
-            db.sqlite.trace(options: .statement) { event in
+            try #require(db.sqlite).trace(options: .statement) { event in
                 if case .statement(let statement) = event { seen.all.withLock { $0.append(statement.sql) } }
             }
         }
         try await body()
-        try await store.database.read { $0.sqlite.trace(options: .statement) }
+        try await store.database.read { try #require($0.sqlite).trace(options: .statement) }
         return seen.all.withLock { $0 }
     }
 
     private func plan(of sql: String, in store: JobStore) async throws -> [String] {
         try await store.database.read { db in
-            let statement = try db.sqlite.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            let statement = try #require(db.sqlite).makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
             let nothing = StatementArguments(
                 Array(repeating: nil as (any DatabaseValueConvertible)?, count: sql.count { $0 == "?" }))
             return try Row.fetchAll(statement, arguments: nothing).map { $0["detail"] }

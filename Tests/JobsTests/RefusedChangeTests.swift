@@ -5,7 +5,7 @@ import Testing
 
 /// A trigger that a user has added may refuse what an item becomes: the item fails, and the others of its group end as
 /// they would. `withQueue` compares the counters with the items when each test ends.
-@Suite("Refused changes", .timeLimit(.minutes(15)))
+@Suite("Refused changes", .timeLimit(.minutes(15)), .onSQLite)
 struct RefusedChangeTests {
     @Test(
         arguments: ["done", "active"],

@@ -4,7 +4,7 @@ import Testing
 @testable import Jobs
 
 /// The statements that are run for every item.
-@Suite("Row statements", .timeLimit(.minutes(1)))
+@Suite("Row statements", .timeLimit(.minutes(1)), .onSQLite)
 struct RowStatementTests {
     private func withDatabase(_ body: (Connection) throws -> Void) throws {
         let database = try DatabaseQueue()

@@ -170,7 +170,7 @@ struct Mistake: CustomTestStringConvertible, Sendable {
     ]
 }
 
-@Suite("Mistakes in SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Mistakes in SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing), .onSQLite)
 struct SQLMistakeTests {
     @Test(arguments: [
         Mistake.jobs, Mistake.items, Mistake.ownColumns, Mistake.noticesAndRecipes, Mistake.hostsAndSchedules,

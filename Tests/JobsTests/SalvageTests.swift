@@ -7,7 +7,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("Rebuilding a database", .timeLimit(.minutes(15)))
+@Suite("Rebuilding a database", .timeLimit(.minutes(15)), .onSQLite)
 struct SalvageTests {
     private static let now = WallTime(milliseconds: 1_700_000_000_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 
 /// Secrets are in no file that all users can read, and URLs are shown without them.
-@Suite("Secrets", .serialized, .timeLimit(.minutes(15)))
+@Suite("Secrets", .serialized, .timeLimit(.minutes(15)), .onSQLite)
 struct SecretTests {
     static let urls = [
         ("https://a.example/x.jpg", "https://a.example/x.jpg"),

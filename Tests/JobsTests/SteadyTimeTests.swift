@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 
 /// Times in the views, and how long ended jobs are kept, while the machine's clock is set.
-@Suite("Time that SQL tells", .timeLimit(.minutes(15)))
+@Suite("Time that SQL tells", .timeLimit(.minutes(15)), .onSQLite)
 struct SteadyTimeTests {
     /// A store whose clock is ahead of the machine's, by which the shell goes.
     private struct Ahead: Sendable {
@@ -31,7 +31,7 @@ struct SteadyTimeTests {
             _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
             let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
             _ = try await store.queue.finish([(item, .failed(Failure(.http(404), "It is gone.")))])
-            try await body(Ahead(store: store, shell: Shell(database: path), offset: offset, uptime: uptime))
+            try await body(Ahead(store: store, shell: Shell(database: path.string), offset: offset, uptime: uptime))
             try await store.close()
         }
     }

@@ -11,7 +11,7 @@ struct SuspicionTests {
     private func die(_ queue: Queue, _ claim: (JobStore, Int64) async throws -> Claim) async throws -> [ClaimedItem] {
         let (worker, items) = try await claimAndLeave(queue, claim)
         // The lock ends with the store, and a program that another test starts at that moment has it until it is executed.
-        for _ in 0..<2_000 where queue.store.database.lockFile.isAlive(worker: worker) {
+        for _ in 0..<2_000 where queue.store.database.liveness.isAlive(worker: worker) {
             try await Task.sleep(for: .milliseconds(5))
         }
         return items

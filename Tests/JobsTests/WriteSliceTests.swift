@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 
 /// How long upkeep holds the write lock, and the rows that it leaves.
-@Suite("Slices of upkeep", .timeLimit(.minutes(15)))
+@Suite("Slices of upkeep", .timeLimit(.minutes(15)), .onSQLite)
 struct WriteSliceTests {
     private let millisecond: Int64 = 1_000_000
 

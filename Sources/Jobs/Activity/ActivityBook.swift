@@ -26,12 +26,12 @@ public struct ActivityBook: Sendable {
                 try db.run(
                     """
                     INSERT INTO counters (name, label, value) VALUES (?1, ?2, ?3)
-                    ON CONFLICT (name, label) DO UPDATE SET value = min(value + ?3, \(ActivityCounts.most))
+                    ON CONFLICT (name, label) DO UPDATE SET value = min(counters.value + ?3, \(ActivityCounts.most))
                     """, [key.counter.rawValue, key.label, value])
                 try db.run(
                     """
                     INSERT INTO activity (slot, name, label, value) VALUES (?1, ?2, ?3, ?4)
-                    ON CONFLICT (slot, name, label) DO UPDATE SET value = min(value + ?4, \(ActivityCounts.most))
+                    ON CONFLICT (slot, name, label) DO UPDATE SET value = min(activity.value + ?4, \(ActivityCounts.most))
                     """, [slot, key.counter.rawValue, key.label, value])
             }
             // Also removes slots in the future, which were written before the clock was set back.

@@ -38,9 +38,9 @@ public struct CacheIndex: Sendable {
                 """
                 SELECT renditions.* FROM items JOIN renditions ON renditions.item = items.id
                 JOIN blobs ON blobs.hash = renditions.blob AND blobs.dying = 0
-                WHERE items.url = ? AND items.state = 'done' AND (? IS NULL OR renditions.name = ?)
+                WHERE items.url = ?1 AND items.state = 'done' AND (?2 IS NULL OR renditions.name = ?2)
                 ORDER BY items.finished_at DESC, items.id DESC LIMIT 64
-                """, [url, name, name]
+                """, [url, name]
             ).map(rendition)
         }
     }

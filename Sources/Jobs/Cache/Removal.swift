@@ -22,7 +22,7 @@ extension CacheIndex {
         _ selection: EntrySelection, after last: CacheEntry? = nil, limit: Int = 500,
     ) async throws(JobsError) -> (page: [CacheEntry], next: CacheEntry?) {
         try await gate.read { db in
-            let condition = "(? IS NULL OR variant = ?) AND (? IS NULL OR key GLOB ?)"
+            let condition = "(CAST(? AS TEXT) IS NULL OR variant = ?) AND (CAST(? AS TEXT) IS NULL OR key GLOB ?)"
             let values: SQLValues = [
                 selection.variant, selection.variant, selection.pattern, selection.pattern,
             ]

@@ -2,11 +2,22 @@ internal import GRDB
 
 /// A connection to the database, on which the store's statements run.
 ///
-/// Each statement is prepared once and cached. Statements that run for every item are ``RowStatement``s.
+/// Each statement is prepared once and cached. Statements that run for every item are ``RowStatement``s. They are written
+/// for SQLite; ``PostgresDialect`` translates them.
 struct Connection {
-    let sqlite: Database
+    enum Engine {
+        case sqlite(Database)
+        case postgres(PostgresConnection)
+    }
 
-    init(_ sqlite: Database) { self.sqlite = sqlite }
+    let engine: Engine
+
+    init(_ sqlite: Database) { engine = .sqlite(sqlite) }
+
+    init(_ postgres: PostgresConnection) { engine = .postgres(postgres) }
+
+    /// Nil on PostgreSQL.
+    var sqlite: Database? { if case .sqlite(let sqlite) = engine { sqlite } else { nil } }
 
     /// - Returns: the number of changed rows.
     @discardableResult
@@ -15,8 +26,21 @@ struct Connection {
         return changesCount
     }
 
+    /// Runs an INSERT of one row that ends with `RETURNING id`.
+    ///
+    /// - Returns: the id of the row.
+    func insert(_ sql: String, _ values: SQLValues = []) throws -> Int64 {
+        guard let id = try integer(sql, values) else { throw JobsError(.internalError, "An INSERT returned no id.") }
+        return id
+    }
+
     /// Runs several statements without parameters.
-    func script(_ sql: String) throws { try sqlite.execute(sql: sql) }
+    func script(_ sql: String) throws {
+        switch engine {
+        case .sqlite(let sqlite): try sqlite.execute(sql: sql)
+        case .postgres(let connection): try connection.script(PostgresDialect.translated(sql))
+        }
+    }
 
     func rows(_ sql: String, _ values: SQLValues = []) throws -> [Row] {
         try RowStatement(sql, in: self).rows(values)
@@ -55,10 +79,12 @@ struct Connection {
     }
 
     /// The number of rows that the last statement changed.
-    var changesCount: Int { sqlite.changesCount }
-
-    /// The id of the row that was inserted last.
-    var lastInsertedRowID: Int64 { sqlite.lastInsertedRowID }
+    var changesCount: Int {
+        switch engine {
+        case .sqlite(let sqlite): sqlite.changesCount
+        case .postgres(let connection): connection.changesCount
+        }
+    }
 }
 
 extension DatabaseGate {
@@ -76,6 +102,7 @@ enum Refusal {
 
     /// - Returns: nil for an error of another kind.
     static func reason(of error: any Error) -> String? {
+        if let error = error as? PostgresError { return error.refusal }
         guard let error = error as? DatabaseError, codes.contains(error.resultCode) else { return nil }
         return error.message ?? "without a reason"
     }

@@ -2,12 +2,27 @@ internal import Synchronization
 
 /// Notices that files were deleted or replaced while they were in use.
 extension DatabaseGate {
-    /// Checks that the database and its log still exist under their names, and restores a lock file that doesn't.
+    /// Checks that the database and its log still exist under their names, and restores a lock file that doesn't. On
+    /// PostgreSQL, it restores the marks of a lost connection.
     ///
     /// - Throws: `replaced` if one of the two was deleted, or another file has its name: no other program sees later
     ///   writes.
     public func checkFile() async throws(JobsError) {
-        guard let identity else { return }
+        switch engine {
+        case .postgres(let session):
+            try await perform { try session.check() }
+        case .sqlite(let file):
+            guard let loss = try file.checkNames() else { return }
+            let isSaved = try await perform { try file.saveLog() }
+            throw loss(isSaved)
+        }
+    }
+}
+
+extension SQLiteFile {
+    /// - Returns: nil if all is there; for a lost log, the error, which depends on whether the log was saved.
+    fileprivate func checkNames() throws(JobsError) -> ((Bool) -> JobsError)? {
+        guard let identity else { return nil }
         guard !file.isReplaced(identity) else {
             throw JobsError(
                 .replaced,
@@ -17,13 +32,14 @@ extension DatabaseGate {
                 """)
         }
         try lockFile.restore()
-        guard isLogReplaced else { return }
-        let isSaved = try await saveLog()
-        throw JobsError(
-            .replaced,
-            "The log \(path)-wal was deleted or replaced while it was in use. It is a part of the database: leave it to "
-                + "SQLite. \(isSaved ? "Nothing is lost, since it was copied into the database." : "Its writes are lost.")"
-        )
+        guard isLogReplaced else { return nil }
+        return { [path] isSaved in
+            JobsError(
+                .replaced,
+                "The log \(path)-wal was deleted or replaced while it was in use. It is a part of the database: leave it to "
+                    + "SQLite. \(isSaved ? "Nothing is lost, since it was copied into the database." : "Its writes are lost.")"
+            )
+        }
     }
 
     /// The log exists as long as this connection is open: SQLite deletes it with the last connection.
@@ -43,14 +59,12 @@ extension DatabaseGate {
     ///
     /// - Returns: whether the database has all of it. If not, the connection stays open until the process ends, since
     ///   SQLite copies the log when it closes the last connection.
-    private func saveLog() async throws(JobsError) -> Bool {
-        let isSaved = try await perform { [self] in
-            try lockFile.withWriteLock {
-                guard DatabaseFile.isEmpty(file.name + "-wal") else { return false }
-                return try withoutTransaction { db in
-                    let row = try db.row("PRAGMA wal_checkpoint(PASSIVE)")
-                    return row.map { $0[0] as Int64? == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
-                }
+    fileprivate func saveLog() throws -> Bool {
+        let isSaved = try lockFile.withWriteLock {
+            guard DatabaseFile.isEmpty(file.name + "-wal") else { return false }
+            return try withoutTransaction { db in
+                let row = try db.row("PRAGMA wal_checkpoint(PASSIVE)")
+                return row.map { $0[0] as Int64? == 0 && $0[1] as Int64? == $0[2] as Int64? } ?? false
             }
         }
         if !isSaved, !isAbandoned.exchange(true, ordering: .relaxed) { _ = Unmanaged.passRetained(database) }

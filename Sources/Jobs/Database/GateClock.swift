@@ -19,7 +19,15 @@ extension DatabaseGate {
     }
 
     /// The current readings of both clocks.
-    var reading: CacheClock { CacheClock(boot: CacheClock.boot, uptime: uptime(), wall: now(), shift: 0) }
+    ///
+    /// PostgreSQL's server has one clock for all machines, which is taken as it is.
+    var reading: CacheClock {
+        let wall = now()
+        guard sqlite != nil else {
+            return CacheClock(boot: "server", uptime: wall.milliseconds, wall: wall, shift: 0)
+        }
+        return CacheClock(boot: CacheClock.boot, uptime: uptime(), wall: wall, shift: 0)
+    }
 
     /// Detects jumps of the machine's clock. Called when a worker or a collection starts, and every minute.
     public func keepCacheClock() async throws(JobsError) {

@@ -8,7 +8,7 @@ internal import SystemPackage
 /// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
 /// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)
 /// distinguish a dead worker from a slow one at once: the kernel releases them when the process ends.
-final class LockFile: Sendable {
+final class LockFile: Liveness {
     private let descriptor: FileDescriptor
     private let path: String
     /// The bytes that this object has locked: of workers, batches and additions.

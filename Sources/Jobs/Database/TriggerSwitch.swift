@@ -8,6 +8,11 @@ internal import GRDB
 enum TriggerSwitch {
     /// Whether a user has added triggers to `items`, which must see each row.
     static func hasTriggersOfUsers(_ db: Connection) throws -> Bool {
+        guard db.sqlite != nil else {
+            return try db.exists(
+                "SELECT 1 FROM pg_trigger WHERE tgrelid = 'items'::REGCLASS AND NOT tgisinternal AND \(PostgresSchema.isForeign("tgname"))"
+            )
+        }
         let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
             .map { $0["name"] as String }
         return !Schema.ownTriggers.isSuperset(of: names)
@@ -25,7 +30,12 @@ enum TriggerSwitch {
     }
 
     private static func set(on isOn: Bool, _ db: Connection) throws {
-        guard let connection = db.sqlite.sqliteConnection else { return }
+        guard let sqlite = db.sqlite else {
+            // The triggers of this program look at the setting; those of users run nevertheless.
+            try db.run("SELECT set_config('worker.triggers', '\(isOn ? "" : "off")', true)")
+            return
+        }
+        guard let connection = sqlite.sqliteConnection else { return }
         let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
         guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }

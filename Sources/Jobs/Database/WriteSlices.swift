@@ -104,16 +104,21 @@ extension DatabaseGate {
         _ upkeep: Upkeep, _ body: @escaping @Sendable (Connection, Int) throws -> (result: R, handled: Int),
     ) async throws(JobsError) -> R {
         try await perform { [self] in
-            try atMyTurn {
-                let start = SliceLedger.now()
-                var handled = 0
-                defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
-                return try withoutTransaction { db in
-                    try setDurability(upkeep.isDurable, of: db)
-                    let slice = try Self.transaction(db) { try body($0, slices.rows(upkeep)) }
-                    handled = slice.handled
-                    return slice.result
-                }
+            // Nil until the turn has come: waiting for it does not count.
+            var start: Int64?
+            var handled = 0
+            func measured(_ db: Connection) throws -> R {
+                start = SliceLedger.now()
+                let slice = try body(db, slices.rows(upkeep))
+                handled = slice.handled
+                return slice.result
+            }
+            defer {
+                if let start { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
+            }
+            return switch engine {
+            case .sqlite(let file): try file.write(isDurable: upkeep.isDurable, measured)
+            case .postgres(let session): try session.write(isDurable: upkeep.isDurable) { try measured(Connection($0)) }
             }
         }
     }

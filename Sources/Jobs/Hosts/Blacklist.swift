@@ -15,7 +15,7 @@ public struct Blacklist: Sendable {
 
         fileprivate var condition: (sql: String, arguments: SQLValues) {
             switch self {
-            case .all: ("1", [])
+            case .all: ("TRUE", [])
             case .url(let url): ("url = ?", [URLText.cacheKey(url)])
             case .host(let host, let other): ("host IN (?, ?)", [host.lowercased(), (other ?? host).lowercased()])
             case .failure(let failure): ("class = ?", [failure.rawValue])
@@ -86,7 +86,7 @@ public struct Blacklist: Sendable {
                 setting)
             VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
             ON CONFLICT (url) DO UPDATE SET class = excluded.class, http_status = excluded.http_status,
-                message = excluded.message, count = count + 1, last_at = excluded.last_at,
+                message = excluded.message, count = blacklist_entries.count + 1, last_at = excluded.last_at,
                 expires_at = excluded.expires_at, setting = excluded.setting
             """,
             [

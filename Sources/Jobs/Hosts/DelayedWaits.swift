@@ -44,7 +44,7 @@ struct DelayedWaits {
         return try db.rows(
             """
             SELECT waits_for AS host, count(*) AS items, max(message) AS reason,
-                coalesce(min(max(run_at), gives_up_at), gives_up_at, max(run_at)) AS until
+                coalesce(min(max(run_at), max(gives_up_at)), max(gives_up_at), max(run_at)) AS until
             FROM (\(items)\(job == nil ? "" : " AND job = ?2") LIMIT \(Self.maxSeen))
             LEFT JOIN hosts ON hosts.host = waits_for
             GROUP BY waits_for ORDER BY items DESC, waits_for LIMIT ?1
@@ -60,8 +60,9 @@ struct DelayedWaits {
                 SELECT * FROM (SELECT waits_for FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL
                     ORDER BY waits_for LIMIT 1)
                 UNION ALL SELECT (SELECT waits_for FROM items WHERE state = 'delayed' AND waits_for > found.host
-                    ORDER BY waits_for LIMIT 1) FROM found WHERE found.host IS NOT NULL LIMIT ?
-            ) SELECT count(*) AS count, json_group_array(host) AS names FROM found WHERE host IS NOT NULL
+                    ORDER BY waits_for LIMIT 1) FROM found WHERE found.host IS NOT NULL
+            ) SELECT count(*) AS count, json_group_array(host) AS names
+                FROM (SELECT host FROM found LIMIT ?) WHERE host IS NOT NULL
             """, [limit + 1])
         guard let row, row.count("count") > 0 else { return [] }
         let (counted, seen) = (Self.maxCounted / row.count("count") + 1, Self.maxSeen / 2 / row.count("count") + 1)

@@ -46,10 +46,10 @@ public struct HostBook: Sendable {
             ON CONFLICT (host) DO UPDATE SET width = excluded.width, circuit_opens = excluded.circuit_opens,
                 failing_since = excluded.failing_since, failed_at = excluded.failed_at,
                 gives_up_at = excluded.gives_up_at, failure_class = excluded.failure_class,
-                failure_message = excluded.failure_message, answered = max(answered, excluded.answered),
-                set_at = iif(excluded.not_before > not_before, excluded.set_at, set_at),
-                reason = iif(excluded.not_before > not_before, excluded.reason, reason),
-                not_before = max(not_before, excluded.not_before)
+                failure_message = excluded.failure_message, answered = max(hosts.answered, excluded.answered),
+                set_at = iif(excluded.not_before > hosts.not_before, excluded.set_at, hosts.set_at),
+                reason = iif(excluded.not_before > hosts.not_before, excluded.reason, hosts.reason),
+                not_before = max(hosts.not_before, excluded.not_before)
             """,
             [
                 host.host, host.notBefore.milliseconds, host.setAt.milliseconds, host.reason, host.width,
@@ -67,7 +67,7 @@ public struct HostBook: Sendable {
             """
             INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'retry-after')
             ON CONFLICT (host) DO UPDATE SET set_at = excluded.set_at, reason = excluded.reason,
-                not_before = excluded.not_before WHERE excluded.not_before > not_before
+                not_before = excluded.not_before WHERE excluded.not_before > hosts.not_before
             """, [host, time.milliseconds, now.milliseconds])
     }
 
@@ -75,7 +75,7 @@ public struct HostBook: Sendable {
         let statement = try RowStatement(
             """
             INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
-            ON CONFLICT (host, class) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at
+            ON CONFLICT (host, class) DO UPDATE SET count = host_failures.count + excluded.count, last_at = excluded.last_at
             """, in: db)
         let sorted = failures.sorted { ($0.key.host, $0.key.failure.rawValue) < ($1.key.host, $1.key.failure.rawValue) }
         for (failure, count) in sorted where !failure.host.isEmpty {
@@ -91,10 +91,10 @@ public struct HostBook: Sendable {
     /// All known hosts, the busiest first.
     public func statuses(limit: Int = 1_000) async throws(JobsError) -> [HostStatus] {
         let reading = gate.reading
-        return try await gate.read { [lockFile = gate.lockFile] db in
+        return try await gate.read { [liveness = gate.liveness] db in
             let now = try reading.moment(in: db)
             let workers = try db.integers("SELECT id FROM workers")
-            let living = Set(workers.filter { lockFile.isAlive(worker: $0) })
+            let living = Set(workers.filter { liveness.isAlive(worker: $0) })
             var found: [String: HostTally] = [:]
             let all = LimitsRecord.everyHost
             for row in try db.rows(
@@ -168,7 +168,7 @@ public struct HostBook: Sendable {
     public func setLimits(_ limits: LimitsRecord) async throws(JobsError) {
         try await gate.write { db in
             let columns = limits.columns
-            let kept = columns.map { "\($0.name) = coalesce(excluded.\($0.name), \($0.name))" }
+            let kept = columns.map { "\($0.name) = coalesce(excluded.\($0.name), limits.\($0.name))" }
             try db.run(
                 """
                 INSERT INTO limits (host, \(columns.map(\.name).joined(separator: ", ")))

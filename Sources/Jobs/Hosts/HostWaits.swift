@@ -56,7 +56,7 @@ extension HostBook {
         try db.rows(
             """
             SELECT held_items.host AS host, count(*) AS items, max(host_load.reason) AS reason,
-                coalesce(min(max(host_load.until), hosts.gives_up_at), hosts.gives_up_at, max(host_load.until)) AS until
+                coalesce(min(max(host_load.until), max(hosts.gives_up_at)), max(hosts.gives_up_at), max(host_load.until)) AS until
             FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
             JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
             LEFT JOIN hosts ON hosts.host = held_items.host

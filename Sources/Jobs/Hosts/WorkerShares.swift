@@ -65,10 +65,10 @@ extension HostBook {
         }
         let clock = gate.now
         // Not synced: a power failure ends the worker, and with it its requests.
-        return try await gate.write(isDurable: false) { [lockFile = gate.lockFile] db in
+        return try await gate.write(isDurable: false) { [liveness = gate.liveness] db in
             // Read only now, since the transaction may have waited for another program.
             let now = clock()
-            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { lockFile.isAlive(worker: $0) }
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { liveness.isAlive(worker: $0) }
             let isAlone = others.isEmpty
             try db.run(
                 "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?",
@@ -103,8 +103,8 @@ extension HostBook {
     private func idleShares(
         _ worker: Int64, _ isSharing: Bool, _ countsSilent: Bool, now: WallTime,
     ) async throws(JobsError) -> WorkerShares? {
-        try await gate.read { [lockFile = gate.lockFile] db in
-            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { lockFile.isAlive(worker: $0) }
+        try await gate.read { [liveness = gate.liveness] db in
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { liveness.isAlive(worker: $0) }
             guard isSharing || others.isEmpty,
                 try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty
             else { return nil }

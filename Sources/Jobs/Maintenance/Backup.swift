@@ -11,6 +11,11 @@ extension Maintenance {
     ///   last stays.
     /// - Throws: `refused` if the path is the database itself, a file beside it, or no regular file.
     public func backUp(to path: String) async throws(JobsError) {
+        guard gate.sqlite != nil else {
+            throw JobsError(
+                .refused,
+                "\(gate.path) is a PostgreSQL database. Copy it with: pg_dump --format=custom --file=\(path) URL")
+        }
         let source = gate.path
         let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
             // On its own connection and thread, since other tasks write meanwhile.

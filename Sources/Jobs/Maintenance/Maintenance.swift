@@ -2,9 +2,11 @@
 public struct Maintenance: Sendable {
     let gate: DatabaseGate
 
-    /// SQLite's version, and the findings of its integrity check (none if the database is intact).
+    /// The version of SQLite or PostgreSQL, and the findings of SQLite's integrity check (none if the database is
+    /// intact).
     public func integrity() async throws(JobsError) -> (version: String, complaints: [String]) {
         try await gate.read { db in
+            guard db.sqlite != nil else { return (try db.text("SELECT current_setting('server_version')") ?? "", []) }
             let lines = try db.texts("PRAGMA quick_check")
             let version = try db.text("SELECT sqlite_version()") ?? "unknown"
             return (version, lines.filter { $0 != "ok" })

@@ -29,21 +29,23 @@ extension Maintenance {
     ///
     /// - Parameter threshold: nil for 4 MiB, or less if moving that much took too long.
     public func checkpoint(threshold: Int64? = nil) async throws(JobsError) {
+        // PostgreSQL's server looks after its own log.
+        guard let file = gate.sqlite else { return }
         guard logSize > threshold ?? Int64(gate.slices.rows(.checkpoint)) * Self.piece else {
             return try await tellOfReader()
         }
         try await gate.perform { [self] in
-            try gate.atMyTurn {
+            try file.atMyTurn {
                 let start = SliceLedger.now()
                 var pieces = 0
                 defer { gate.slices.took(.checkpoint, nanoseconds: SliceLedger.now() - start, handled: pieces) }
-                try gate.withoutTransaction { db in
+                try file.withoutTransaction { db in
                     // Passive: it moves the pages that no reader needs, and does not wait.
                     let row = try db.row("PRAGMA wal_checkpoint(PASSIVE)")
                     let (pages, moved) = (row?["log"] as Int? ?? 0, row?["checkpointed"] as Int? ?? 0)
                     pieces = pages * 4_096 / Int(Self.piece)
                     let isHeld = moved < pages
-                    gate.logHeldSince.withLock { $0 = isHeld ? $0 ?? gate.now() : nil }
+                    file.logHeldSince.withLock { since in since = isHeld ? since ?? gate.now() : nil }
                     // Inside atMyTurn SQLite does not wait, so if a reader starts now, the truncation is only refused.
                     if !isHeld, logSize > Self.longestLog {
                         _ = try db.row("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -55,15 +57,16 @@ extension Maintenance {
     }
 
     /// Whether a reader kept pages in the log at the last call of ``checkpoint(threshold:)``.
-    public var isLogHeld: Bool { gate.logHeldSince.withLock { $0 != nil } }
+    public var isLogHeld: Bool { gate.sqlite?.logHeldSince.withLock { $0 != nil } ?? false }
 
     /// Records that a reader blocks the log, for status and metrics, and removes the record when the reader has
     /// finished.
     private func tellOfReader() async throws(JobsError) {
-        let since = gate.logHeldSince.withLock { $0 }.flatMap { gate.now() - $0 >= Self.longRead ? $0 : nil }
+        guard let sqlite = gate.sqlite else { return }
+        let since = sqlite.logHeldSince.withLock { $0 }.flatMap { gate.now() - $0 >= Self.longRead ? $0 : nil }
         let isKnown = try await gate.read { db in try CacheProperty.value(Self.holderProperty, in: db) != nil }
         guard isKnown || since != nil else { return }
-        let file = gate.file
+        let file = sqlite.file
         _ = try await gate.writeIfFree { db in
             guard let since else {
                 try CacheProperty.set(Self.holderProperty, to: nil, in: db)
@@ -94,13 +97,15 @@ extension Maintenance {
     ///
     /// Otherwise it grows to 16 MB within hours, as more and more pages are used, which looks like a leak.
     public func giveBackMemory() async throws(JobsError) {
-        _ = try await gate.perform { [self] in
-            try gate.withoutTransaction { db in try db.run("PRAGMA shrink_memory") }
+        guard let file = gate.sqlite else { return }
+        _ = try await gate.perform {
+            try file.withoutTransaction { db in try db.run("PRAGMA shrink_memory") }
         }
     }
 
     private var logSize: Int64 {
         var info = stat()
-        return stat(gate.file.name + "-wal", &info) == 0 ? Int64(info.st_size) : 0
+        guard let file = gate.sqlite?.file else { return 0 }
+        return stat(file.name + "-wal", &info) == 0 ? Int64(info.st_size) : 0
     }
 }

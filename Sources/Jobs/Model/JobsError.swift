@@ -58,6 +58,10 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
             self = error
             return
         }
+        if let error = error as? PostgresError {
+            self.init(error, path: path)
+            return
+        }
         guard let error = error as? DatabaseError else {
             self.init(.internalError, "The database \(path) failed: \(error).")
             return

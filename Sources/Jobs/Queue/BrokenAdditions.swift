@@ -21,10 +21,10 @@ extension JobQueue {
     }
 
     private func removeSlice() async throws(JobsError) -> (count: Int, isLeft: Bool) {
-        let lockFile = gate.lockFile
+        let liveness = gate.liveness
         return try await gate.writeSlice(.enqueue) { db, rows in
             let all = try db.integers("SELECT job FROM job_additions ORDER BY job LIMIT 1000")
-            guard let job = all.first(where: { !lockFile.isBeingAdded($0) }) else { return ((0, false), 0) }
+            guard let job = all.first(where: { !liveness.isBeingAdded($0) }) else { return ((0, false), 0) }
             // A row that damage has brought back.
             if try db.exists("SELECT 1 FROM jobs WHERE id = ?", [job]) {
                 try db.run("DELETE FROM job_additions WHERE job = ?", [job])

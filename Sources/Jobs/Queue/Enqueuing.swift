@@ -37,16 +37,16 @@ extension JobQueue {
     static func insert(_ job: NewJob, _ texts: Texts, id: JobID? = nil, in db: Connection) throws -> JobID? {
         if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
         try RecipeBook.check(job.variants, in: db)
-        try db.run(
+        let id = try db.insert(
             """
-            INSERT INTO jobs (id, name, urls, variants, options, headers, priority, execution_order, dedupe_key, notify)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO jobs
+                (\(id == nil ? "" : "id, ")name, urls, variants, options, headers, priority, execution_order, dedupe_key, notify)
+            VALUES (\(id == nil ? "" : "?, ")?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
             """,
-            [
-                id, job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
+            SQLValues(id.map { [$0] } ?? []) + [
+                job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
                 job.dedupeKey, job.notify,
             ])
-        let id = db.lastInsertedRowID
         for item in job.items { try insert(item, of: id, in: db) }
         return id
     }
@@ -73,7 +73,7 @@ extension JobQueue {
     /// Marks a batch as being kept by this program, until ``close()`` or the end of the process.
     ///
     /// - Returns: false if another program keeps it at this moment.
-    public func hold(batch key: String) -> Bool { gate.lockFile.hold(batch: key) }
+    public func hold(batch key: String) -> Bool { gate.liveness.hold(batch: key) }
 
     static func unfinishedJob(withDedupeKey key: String, in db: Connection) throws -> JobID? {
         try db.integer("SELECT id FROM jobs WHERE dedupe_key = ? AND state IN ('queued', 'running', 'paused')", [key])

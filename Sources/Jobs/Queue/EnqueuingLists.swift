@@ -107,7 +107,7 @@ struct ListAddition: Sendable {
                 return try end(try addAtOnce(in: db), db)
             }
         }
-        defer { gate.lockFile.letGo(addition: addition.id) }
+        defer { gate.liveness.letGo(addition: addition.id) }
         let result: Result<(value: R, isAdded: Bool), JobsError>
         do throws(JobsError) {
             result = .success(
@@ -190,7 +190,7 @@ struct ListAddition: Sendable {
             }
         } catch {
             await remove(addition.id)
-            gate.lockFile.letGo(addition: addition.id)
+            gate.liveness.letGo(addition: addition.id)
             throw JobsError(wrapping: error, path: gate.path)
         }
     }
@@ -202,7 +202,7 @@ struct ListAddition: Sendable {
             return try await begin(held)
         } catch {
             // The transaction may have failed after it had marked the list as being added.
-            held.id.withLock { $0 }.map(gate.lockFile.letGo(addition:))
+            held.id.withLock { $0 }.map(gate.liveness.letGo(addition:))
             throw error
         }
     }
@@ -218,13 +218,12 @@ struct ListAddition: Sendable {
             guard try !TriggerSwitch.hasTriggersOfUsers(db) else { return nil }
             if isOnlyNew { try db.run("INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls)") }
             let id = try TriggerSwitch.withTriggers(false, db) {
-                try db.run("INSERT INTO jobs DEFAULT VALUES")
-                let id = db.lastInsertedRowID
+                let id = try db.insert("INSERT INTO jobs DEFAULT VALUES RETURNING id")
                 try db.run("DELETE FROM jobs WHERE id = ?", [id])
                 return id
             }
             // A user who may only read the lock file can't mark the list as being added. One transaction then adds it.
-            guard gate.lockFile.hold(addition: id) else { return nil }
+            guard gate.liveness.hold(addition: id) else { return nil }
             held.id.withLock { $0 = id }
             try db.run("INSERT INTO job_additions (job) VALUES (?)", [id])
             return Addition(id: id)
@@ -276,7 +275,7 @@ struct ListAddition: Sendable {
     }
 
     private func remove(_ id: JobID) async {
-        gate.lockFile.letGo(addition: id)
+        gate.liveness.letGo(addition: id)
         // A worker that stops leaves the items to the next one.
         if Task.isCancelled { return }
         // Best effort, both: a worker later removes the items that are left.

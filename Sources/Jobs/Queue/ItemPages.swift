@@ -96,7 +96,7 @@ extension JobReports {
         """
 
     static let isWanted = """
-        (?4 IS NULL OR shown = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
+        (?4 IS NULL OR \(shown) = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
         """
 
     /// A page of a job's items, in the order of their numbers. It reads a bounded number of items, so that no page

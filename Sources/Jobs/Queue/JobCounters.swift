@@ -129,7 +129,7 @@ extension JobControl {
     private static let jobIndices: [(source: String, areOpen: Bool)] = [
         ("items INDEXED BY items_queued WHERE state = 'queued' AND priority IS NULL", true),
         ("items INDEXED BY items_delayed_by_job WHERE state = 'delayed'", true),
-        ("items INDEXED BY items_by_job WHERE 1", false),
+        ("items INDEXED BY items_by_job WHERE TRUE", false),
     ]
 
     /// Ended jobs with open items that no index lists by their jobs: active ones, and those with a priority of their

@@ -52,13 +52,13 @@ public struct JobEvents: Sendable {
             let rows = try db.rows(
                 """
                 SELECT event_log.id * \(Schema.eventsPerRow) + part.key AS id, \(Schema.iso("at")) AS at,
-                    json_extract(\(Schema.eventPart), '$[0]') AS item, json_extract(\(Schema.eventPart), '$[1]') AS job,
+                    \(Schema.eventItem) AS item, \(Schema.eventJob) AS job,
                     json_extract(\(Schema.eventPart), '$[2]') AS state, json_extract(\(Schema.eventPart), '$[3]') AS class, items.url,
                     \(Schema.json("items.meta")) AS meta
                 FROM event_log CROSS JOIN json_each(\(Schema.eventDetail)) AS part
-                    LEFT JOIN items ON items.id = json_extract(\(Schema.eventPart), '$[0]')
+                    LEFT JOIN items ON items.id = \(Schema.eventItem)
                 WHERE event_log.id BETWEEN ? AND ? AND event_log.id * \(Schema.eventsPerRow) + part.key > ?
-                    AND (?4 IS NULL OR json_extract(\(Schema.eventPart), '$[1]') = ?4)
+                    AND (?4 IS NULL OR \(Schema.eventJob) = ?4)
                 ORDER BY event_log.id, part.key
                 """, [first, end, last, job])
             let events = rows.map { row in

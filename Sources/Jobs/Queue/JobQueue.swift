@@ -43,10 +43,9 @@ public struct JobQueue: Sendable {
     static func newLease(
         of worker: Int64, now: Moment, lasts duration: Int64, isAlone: Bool, in db: Connection,
     ) throws -> Int64 {
-        try db.run(
-            "INSERT INTO leases (worker, claimed_at, expires_at, is_alone) VALUES (?, ?, ?, ?)",
+        try db.insert(
+            "INSERT INTO leases (worker, claimed_at, expires_at, is_alone) VALUES (?, ?, ?, ?) RETURNING id",
             [worker, now.wall.milliseconds, (now.steady + duration).milliseconds, isAlone])
-        return db.lastInsertedRowID
     }
 
     private func hasClaimable(

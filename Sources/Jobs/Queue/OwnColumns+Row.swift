@@ -2,7 +2,8 @@ internal import FoundationEssentials
 
 extension OwnColumns {
     /// A condition on an item's row: the item has at least one column of its own.
-    static let areGiven = "coalesce(meta, priority, variants, headers, sha256, size, fallbacks) IS NOT NULL"
+    static let areGiven =
+        "coalesce(meta, variants, headers, sha256, fallbacks) IS NOT NULL OR coalesce(priority, size) IS NOT NULL"
 
     static let question = """
         SELECT \(Schema.json("meta")), priority, variants, headers, lower(sha256), size, fallbacks, fallback

@@ -29,7 +29,7 @@ extension JobQueue {
         let list = "[" + items.map(String.init).joined(separator: ",") + "]"
         return try await gate.read { db in
             let rows = try RowStatement(
-                "SELECT id, priority FROM items WHERE id IN (SELECT value FROM json_each(?)) AND priority IS NOT NULL",
+                "SELECT id, priority FROM items WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND priority IS NOT NULL",
                 in: db
             ).all(list) { ($0.integer(0), min(max(Int(clamping: $0.integer(1)), -100), 100)) }
             return Dictionary(rows) { $1 }

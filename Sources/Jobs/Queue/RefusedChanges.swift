@@ -88,7 +88,9 @@ extension JobQueue {
         guard refusals.isOneByOne else {
             do {
                 let all = "[" + ids.map(String.init).joined(separator: ",") + "]"
-                if try db.run("\(update) AND id IN (SELECT value FROM json_each(?))", [all]) == ids.count {
+                if try db.run("\(update) AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))", [all])
+                    == ids.count
+                {
                     return ids.count
                 }
             } catch {

@@ -46,7 +46,7 @@ enum RowMending {
         (
             """
             SELECT 1 FROM cache_totals WHERE typeof(blobs) <> 'integer' OR typeof(bytes) <> 'integer'
-                OR blobs NOT BETWEEN 0 AND 1 << 40 OR bytes NOT BETWEEN 0 AND 1 << 52
+                OR blobs NOT BETWEEN 0 AND 1099511627776 OR bytes NOT BETWEEN 0 AND 4503599627370496
             """,
             [
                 "UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT CAST(total(size) AS INTEGER) FROM blobs)"

@@ -117,7 +117,7 @@ extension JobReports {
             let slice = try RowStatement(
                 """
                 SELECT id, \(value) AS value, \(Self.shown) AS shown FROM items \(range.isDense ? "NOT INDEXED" : "")
-                WHERE job = ?1 AND id > ?2 AND id <= ?3 AND \(Self.isWanted) AND (?7 IS NULL OR value > ?7)
+                WHERE job = ?1 AND id > ?2 AND id <= ?3 AND \(Self.isWanted) AND (?7 IS NULL OR \(value) > ?7)
                 ORDER BY value DESC, id LIMIT \(SortedItems.maxShown)
                 """, in: db)
             let items = try slice.all(

@@ -156,8 +156,8 @@ private struct KnownOfKey {
     let isListed: Bool
 
     static let question = """
-        SELECT EXISTS (SELECT 1 FROM sources WHERE key = ?1)
-            + 2 * EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1)
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM sources WHERE key = ?1) THEN 1 ELSE 0 END
+            + CASE WHEN EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1) THEN 2 ELSE 0 END
         """
 
     /// - Parameter asked: the statement of ``question``.

@@ -16,7 +16,7 @@ extension JobReports {
     private static func others(than worker: Int64, in db: Connection) throws -> [String] {
         try db.rows(
             """
-            SELECT count(*) AS n, workers.pid AS pid, workers.host AS host FROM items
+            SELECT count(*) AS n, max(workers.pid) AS pid, max(workers.host) AS host FROM items
             LEFT JOIN leases ON leases.id = items.lease LEFT JOIN workers ON workers.id = leases.worker
             WHERE items.state = 'active' AND leases.worker IS NOT ? AND \(isOpen)
             GROUP BY leases.worker ORDER BY n DESC LIMIT 3

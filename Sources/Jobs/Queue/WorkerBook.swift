@@ -49,19 +49,18 @@ public struct WorkerBook: Sendable {
     /// - Parameter fetches: false for a program that only reserves space in the cache: workers leave it no share of
     ///   their hosts.
     public func register(host: String, pid: Int32, fetches: Bool = true) async throws(JobsError) -> Int64 {
-        let draft = DatabaseFile.rebuildDraft(of: gate.file.name)
-        return try await gate.write { [gate, lockFile = gate.lockFile] db in
+        let draft = gate.sqlite.map { DatabaseFile.rebuildDraft(of: $0.file.name) }
+        return try await gate.write { [gate, liveness = gate.liveness] db in
             let now = gate.now()
             // A rebuild holds the lock under which this transaction runs, so an existing draft was left by a killed
             // process.
-            DatabaseFile.removeRebuildDraft(draft)
-            try db.run(
-                "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
+            draft.map(DatabaseFile.removeRebuildDraft)
+            let worker = try db.insert(
+                "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?) RETURNING id",
                 [host, pid, now.milliseconds, fetches ? now.milliseconds : 0])
-            let worker = db.lastInsertedRowID
             try db.run("DELETE FROM host_failures WHERE last_at < ?", [(now - 7 * FailureClass.day).milliseconds])
             // Inside the transaction, so that no other program sees the row without the lock.
-            try lockFile.hold(worker: worker)
+            try liveness.hold(worker: worker)
             return worker
         }
     }
@@ -70,7 +69,7 @@ public struct WorkerBook: Sendable {
     /// is not given to others, even if the worker is dead: a helper may still have a file open that has no name. The
     /// caller closes it.
     public func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
-        try gate.lockFile.helperMark(of: worker)
+        try gate.liveness.helperMark(of: worker)
     }
 
     /// Records what the worker's helpers do, for reports.
@@ -87,9 +86,9 @@ public struct WorkerBook: Sendable {
     /// Removes a worker, and queues its active items again.
     public func unregister(worker: Int64) async throws(JobsError) {
         let now = gate.now()
-        _ = try await queue.writeSparingOthers { [lockFile = gate.lockFile] db, refusals in
+        _ = try await queue.writeSparingOthers { [liveness = gate.liveness] db, refusals in
             _ = try Self.takeBack(fromWorker: worker, refusals, now: now, in: db)
-            lockFile.letGo(worker: worker)
+            liveness.letGo(worker: worker)
         }
     }
 
@@ -140,10 +139,10 @@ public struct WorkerBook: Sendable {
                 try Self.hasStranded(in: db)
             )
         }
-        let dead = others.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
+        let dead = others.filter { $0 != myself && !gate.liveness.isAlive(worker: $0) }
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let ((count, guilty), _) = try await queue.writeSparingOthers {
-            [lockFile = gate.lockFile] db, refusals -> (Int, [JobID]) in
+            [liveness = gate.liveness] db, refusals -> (Int, [JobID]) in
             let now = try reading.moment(in: db)
             // A job that breaks the table's checks would make this transaction fail for the items of all jobs.
             try JobControl.mendImpossible(in: db)
@@ -151,7 +150,7 @@ public struct WorkerBook: Sendable {
             var guilty: [JobID] = []
             // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot
             // belong to a new one.
-            for worker in dead where !lockFile.isAlive(worker: worker) {
+            for worker in dead where !liveness.isAlive(worker: worker) {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
             for worker in expired {
@@ -260,6 +259,6 @@ public struct WorkerBook: Sendable {
                 )
             }
         }
-        return all.filter { gate.lockFile.isAlive(worker: $0.id) }
+        return all.filter { gate.liveness.isAlive(worker: $0.id) }
     }
 }

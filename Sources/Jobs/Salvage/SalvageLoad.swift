@@ -33,21 +33,17 @@ struct SalvageLoad {
 
     mutating func run(_ cache: Salvage.Cache) throws {
         let triggers = try dropTriggers()
-        try new.sqlite.inTransaction {
+        try SQLiteFile.transaction(new) { _ in
             if let old {
                 for table in Self.tables {
                     try load(table.name, SalvageReader(database: old), table.key, isNumber: table.isNumber)
                 }
             }
             try mendQueue()
-            return .commit
         }
         try bind(cache)
         let found = try cache.files()
-        try new.sqlite.inTransaction {
-            try mendIndex(found)
-            return .commit
-        }
+        try SQLiteFile.transaction(new) { _ in try mendIndex(found) }
         for trigger in triggers { try new.script(trigger) }
     }
 
@@ -73,7 +69,7 @@ struct SalvageLoad {
     private mutating func load(
         _ table: String, _ reader: SalvageReader, _ key: [String], isNumber: Bool,
     ) throws {
-        let known = Set(try new.sqlite.columns(in: table).map(\.name))
+        let known = Set(try new.rows("PRAGMA table_info(\(table))").map { $0["name"] as String })
         var refused = 0
         let outcome: SalvageReader.Outcome
         do {

@@ -33,7 +33,7 @@ struct SalvageSource {
             if file >= 0 { Glibc.close(file) }
         }
         let missing = try padded()
-        if missing == nil { try refuseOtherVersion(DatabaseGate.readOnlyName(of: path)) }
+        if missing == nil { try refuseOtherVersion(SQLiteFile.readOnlyName(of: path)) }
         if let missing {
             unreadable.append("\(path) is \(missing) bytes too short; the rows in the missing part are lost.")
             database = try lenient(copy, isReadOnly: false)
@@ -126,7 +126,7 @@ struct SalvageSource {
 
     /// Opens the file with its log if that is readable, else without.
     private mutating func unlocked() throws -> DatabaseQueue? {
-        let names = [DatabaseGate.readOnlyName(of: path), DatabaseGate.immutableName(of: path)]
+        let names = [SQLiteFile.readOnlyName(of: path), SQLiteFile.immutableName(of: path)]
         if let database = try lenient(names[0]) { return database }
         guard names[0] != names[1], let database = try lenient(names[1]) else { return nil }
         unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")

@@ -24,11 +24,11 @@ extension Schema {
         CREATE VIEW events AS SELECT
             event_log.id * \(eventsPerRow) + part.key AS id, \(iso("event_log.at")) AS at,
             CASE WHEN json_extract(\(eventPart), '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
-            json_extract(\(eventPart), '$[1]') AS job, json_extract(\(eventPart), '$[0]') AS item, items.url AS url,
+            \(eventJob) AS job, \(eventItem) AS item, items.url AS url,
             json_extract(\(eventPart), '$[2]') AS state, json_extract(\(eventPart), '$[3]') AS class,
             \(json("items.meta")) AS meta
             FROM event_log CROSS JOIN json_each(\(eventDetail)) AS part
-            LEFT JOIN items ON items.id = json_extract(\(eventPart), '$[0]');
+            LEFT JOIN items ON items.id = \(eventItem);
 
         CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
             INSERT INTO event_log (at, detail)
@@ -46,6 +46,8 @@ extension Schema {
 
     /// The column, or an empty array if it is no JSON: any program may have written any text.
     static let eventDetail = "CASE WHEN json_valid(event_log.detail) THEN event_log.detail ELSE '[]' END"
+    static let eventItem = "CAST(json_extract(\(eventPart), '$[0]') AS INTEGER)"
+    static let eventJob = "CAST(json_extract(\(eventPart), '$[1]') AS INTEGER)"
     static let eventPart = "CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END"
 
     /// Logs the end of an item that is changed by a single statement, in a trigger.

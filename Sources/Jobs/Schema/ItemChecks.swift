@@ -39,7 +39,7 @@ extension ItemSchema {
 
     static let checks = """
         CREATE TRIGGER items_check_own BEFORE INSERT ON items
-        WHEN coalesce(\(columns.map { "NEW.\($0)" }.joined(separator: ", "))) IS NOT NULL BEGIN
+        WHEN \(columns.map { "NEW.\($0) IS NOT NULL" }.joined(separator: " OR ")) BEGIN
             \(rules)
         END;
         CREATE TRIGGER items_check_own_update BEFORE UPDATE OF \(columns.joined(separator: ", ")) ON items BEGIN

@@ -71,7 +71,7 @@ enum ItemSchema {
             SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
         END;
         -- In a statement of its own, since SQLite would look through all items before it finds that there is nothing to do.
-        CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE 0;
+        CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE FALSE;
         CREATE TRIGGER unnoted_urls_note INSTEAD OF INSERT ON unnoted_urls BEGIN
             INSERT INTO done_urls VALUES ('', 0);
             INSERT INTO done_urls SELECT url, id FROM items WHERE state = 'done' ORDER BY url, id;
@@ -114,8 +114,8 @@ enum ItemSchema {
             SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
                 WHERE changes() = 0;
         END;
-        CREATE VIEW uncounted_moves AS SELECT 0 AS id, 0 AS job, '' AS was_state, 0 AS was_cached, 0 AS was_blacklisted,
-            '' AS state, 0 AS cached, 0 AS blacklisted, 0 AS bytes, '' AS class WHERE 0;
+        CREATE VIEW uncounted_moves AS SELECT id, job, state AS was_state, cached AS was_cached,
+            blacklisted AS was_blacklisted, state, cached, blacklisted, bytes, class FROM items WHERE FALSE;
         CREATE TRIGGER uncounted_moves_count INSTEAD OF INSERT ON uncounted_moves BEGIN
             UPDATE jobs SET
                 \(moveCounters),

@@ -19,7 +19,7 @@ enum Schema {
         return migrator
     }
 
-    private static let first = "1-schema"
+    static let first = "1-schema"
 
     /// The largest id that a statement may give an item.
     static let largestItemID: Int64 = 1 << 52
@@ -27,7 +27,7 @@ enum Schema {
     /// one, so no database reaches this id by itself.
     static let largestJobID: Int64 = 1 << 51
 
-    private static let parts = [
+    static let parts = [
         jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
         CacheSchema.nearDuplicates, eventTables, ScheduleSchema.tables, ActivitySchema.tables, recipeTables,
         noticeTables,
@@ -74,10 +74,10 @@ enum Schema {
 
     /// The condition that a column is set and is no JSON of this type. It is a single `CASE`, so that JSON functions
     /// never get text that is no JSON.
-    static func isNoJSON(_ column: String, type: String, orElse condition: String = "0") -> String {
+    static func isNoJSON(_ column: String, type: String, orElse condition: String = "FALSE") -> String {
         """
         NEW.\(column) IS NOT NULL AND CASE WHEN json_valid(NEW.\(column))
-            THEN json_type(NEW.\(column)) <> '\(type)' OR \(condition) ELSE 1 END
+            THEN json_type(NEW.\(column)) <> '\(type)' OR \(condition) ELSE TRUE END
         """
     }
 
@@ -98,7 +98,7 @@ enum Schema {
     static func isoOfSteady(_ column: String) -> String {
         iso(
             """
-            (\(column) + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties \
+            (\(column) + coalesce((SELECT CAST(json_extract(value, '$.shift') AS INTEGER) FROM cache_properties \
             WHERE name = 'clock' AND json_valid(value)), 0))
             """)
     }
@@ -113,9 +113,10 @@ enum Schema {
         (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN \(time)
             WHEN \(time) < wall OR \(time) - wall > \(CacheClock.longestAbsence) THEN wall - shift
             ELSE \(time) - shift END
-            FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+            FROM (SELECT CAST(json_extract(clock, '$.wall') AS INTEGER) AS wall,
+                    CAST(json_extract(clock, '$.shift') AS INTEGER) AS shift
                 FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
-                    WHERE name = 'clock') AS clock)))
+                    WHERE name = 'clock') AS clock) AS recorded) AS shifted)
         """
     }
 
@@ -129,9 +130,9 @@ enum Schema {
     where S: CaseIterable & RawRepresentable & Equatable, S.RawValue == String {
         let cases = S.allCases.map { from in
             let legal = S.allCases.filter { from != $0 && canMove(from, $0) }.map { "NEW.state = '\($0.rawValue)'" }
-            return "WHEN '\(from.rawValue)' THEN \(legal.isEmpty ? "0" : legal.joined(separator: " OR "))"
+            return "WHEN '\(from.rawValue)' THEN \(legal.isEmpty ? "FALSE" : legal.joined(separator: " OR "))"
         }
-        return "OLD.state <> NEW.state AND NOT CASE OLD.state \(cases.joined(separator: " ")) ELSE 0 END"
+        return "OLD.state <> NEW.state AND NOT CASE OLD.state \(cases.joined(separator: " ")) ELSE FALSE END"
     }
 
     /// The sum of a column of numbers that are not negative. SQLite's own `sum` fails when it overflows, and any

@@ -5,9 +5,9 @@ extension Schema {
     private static let scale = {
         let rest = "replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/')"
         let path =
-            "CASE WHEN instr(items.url, '://') THEN substr(\(rest), nullif(instr(\(rest), '/'), 0)) ELSE items.url END"
+            "CASE WHEN instr(items.url, '://') > 0 THEN substr(\(rest), nullif(instr(\(rest), '/'), 0)) ELSE items.url END"
         let cases = [2, 3].map {
-            "WHEN instr(\(path), '@\($0)x.') OR instr(\(path), '%40\($0)x.') THEN \($0)"
+            "WHEN instr(\(path), '@\($0)x.') > 0 OR instr(\(path), '%40\($0)x.') > 0 THEN \($0)"
         }
         return "CASE \(cases.joined(separator: "\n                ")) ELSE 1 END"
     }()

@@ -456,9 +456,9 @@ CREATE INDEX variants_by_blob ON variants (blob);
 CREATE INDEX entries_by_blob ON cache_entries (blob);
 CREATE INDEX pin_urls_by_key ON pin_urls (key);
 CREATE INDEX key_rules_by_key ON key_rules (key);
-CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE 0;
-CREATE VIEW uncounted_moves AS SELECT 0 AS id, 0 AS job, '' AS was_state, 0 AS was_cached, 0 AS was_blacklisted,
-    '' AS state, 0 AS cached, 0 AS blacklisted, 0 AS bytes, '' AS class WHERE 0;
+CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE FALSE;
+CREATE VIEW uncounted_moves AS SELECT id, job, state AS was_state, cached AS was_cached,
+    blacklisted AS was_blacklisted, state, cached, blacklisted, bytes, class FROM items WHERE FALSE;
 CREATE VIEW progress AS SELECT
     id AS job, name, state, priority, total,
     done + cached + failed + blacklisted + cancelled AS ended,
@@ -484,8 +484,8 @@ CREATE VIEW results AS SELECT
     sources.format AS source_format, sources.width AS source_width, sources.height AS source_height,
     sources.frames AS frames, sources.has_alpha AS has_alpha,
     source_facts.damage AS damage,
-    CASE WHEN instr(CASE WHEN instr(items.url, '://') THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '@2x.') OR instr(CASE WHEN instr(items.url, '://') THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '%402x.') THEN 2
-                WHEN instr(CASE WHEN instr(items.url, '://') THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '@3x.') OR instr(CASE WHEN instr(items.url, '://') THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '%403x.') THEN 3 ELSE 1 END AS scale,
+    CASE WHEN instr(CASE WHEN instr(items.url, '://') > 0 THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '@2x.') > 0 OR instr(CASE WHEN instr(items.url, '://') > 0 THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '%402x.') > 0 THEN 2
+                WHEN instr(CASE WHEN instr(items.url, '://') > 0 THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '@3x.') > 0 OR instr(CASE WHEN instr(items.url, '://') > 0 THEN substr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), nullif(instr(replace(replace(substr(items.url, instr(items.url, '://') + 3), '?', '/'), '#', '/'), '/'), 0)) ELSE items.url END, '%403x.') > 0 THEN 3 ELSE 1 END AS scale,
     CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
     CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN coalesce(items.fallback, 0) < 1 THEN items.url WHEN json_valid(items.fallbacks)
     THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
@@ -504,13 +504,14 @@ CREATE VIEW failures AS SELECT
     FROM items WHERE state = 'failed';
 CREATE VIEW blacklist AS SELECT
     url, host, class, http_status, message, count,
-    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', (expires_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS expires_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', (expires_at + coalesce((SELECT CAST(json_extract(value, '$.shift') AS INTEGER) FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS expires_at
     FROM blacklist_entries WHERE expires_at > (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
     WHEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) < wall OR CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - wall > 34560000000 THEN wall - shift
     ELSE CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - shift END
-    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+    FROM (SELECT CAST(json_extract(clock, '$.wall') AS INTEGER) AS wall,
+            CAST(json_extract(clock, '$.shift') AS INTEGER) AS shift
         FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
-            WHERE name = 'clock') AS clock)));
+            WHERE name = 'clock') AS clock) AS recorded) AS shifted);
 CREATE VIEW entries AS SELECT
     key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
     FROM cache_entries;
@@ -520,13 +521,13 @@ CREATE VIEW transfers AS SELECT
     strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at, transfer_progress.bytes_from AS bytes_from
     FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
 CREATE VIEW waiting AS SELECT
-    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
+    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT CAST(json_extract(value, '$.shift') AS INTEGER) FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
     FROM items WHERE state = 'delayed'
 UNION ALL SELECT
     items.job, items.id, items.url, held_items.host,
     coalesce(host_load.reason, coalesce((SELECT whole.reason FROM host_load AS whole WHERE whole.worker = held_items.worker
     AND whole.host = '*'), 'All download slots are in use (--concurrency).')), items.class, items.attempts,
-    strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
+    strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT CAST(json_extract(value, '$.shift') AS INTEGER) FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
 UNION ALL SELECT
@@ -574,11 +575,11 @@ CREATE VIEW near_duplicates AS
 CREATE VIEW events AS SELECT
     event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
     CASE WHEN json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
-    json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[1]') AS job, json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') AS item, items.url AS url,
+    CAST(json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[1]') AS INTEGER) AS job, CAST(json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') AS INTEGER) AS item, items.url AS url,
     json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[2]') AS state, json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[3]') AS class,
     CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta
     FROM event_log CROSS JOIN json_each(CASE WHEN json_valid(event_log.detail) THEN event_log.detail ELSE '[]' END) AS part
-    LEFT JOIN items ON items.id = json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]');
+    LEFT JOIN items ON items.id = CAST(json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') AS INTEGER);
 CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NULL;
 CREATE INDEX notices_due ON notices (due_at) WHERE state = 'waiting';
 CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs BEGIN
@@ -599,11 +600,11 @@ SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for t
 SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
 SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
-    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE TRUE END;
 SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the command of worker run --notify-command') WHERE NEW.notify IS NOT NULL AND (typeof(NEW.notify) <> 'text' OR length(NEW.notify) > 2048
     OR NOT (NEW.notify = 'command' OR NEW.notify GLOB 'http://?*' OR NEW.notify GLOB 'https://?*'));
     SELECT RAISE(ABORT, 'urls must be a JSON array of strings, as in json_array(''https://example.com/a.jpg'')') WHERE NEW.urls IS NOT NULL AND CASE WHEN json_valid(NEW.urls)
-    THEN json_type(NEW.urls) <> 'array' OR 0 ELSE 1 END;
+    THEN json_type(NEW.urls) <> 'array' OR FALSE ELSE TRUE END;
     SELECT RAISE(ABORT, 'a new job is ''queued'' or ''paused''') WHERE NEW.state IS NULL OR NEW.state NOT IN ('queued', 'paused');
     SELECT RAISE(ABORT, 'the counters of a job are kept by the database; leave them out of the INSERT') WHERE NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
 OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0
@@ -617,7 +618,7 @@ SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for t
 SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
 SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
-    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE TRUE END;
 SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the command of worker run --notify-command') WHERE NEW.notify IS NOT NULL AND (typeof(NEW.notify) <> 'text' OR length(NEW.notify) > 2048
     OR NOT (NEW.notify = 'command' OR NEW.notify GLOB 'http://?*' OR NEW.notify GLOB 'https://?*'));
 END
@@ -627,7 +628,7 @@ WHEN NEW.urls IS NOT NULL AND (OLD.urls IS NULL OR NEW.urls <> '[]') BEGIN
     SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
 END;
 CREATE TRIGGER jobs_state_moves BEFORE UPDATE OF state ON jobs
-WHEN OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'running' THEN NEW.state = 'queued' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'paused' THEN NEW.state = 'queued' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'finished' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' WHEN 'failed' THEN NEW.state = 'queued' ELSE 0 END BEGIN
+WHEN OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'running' THEN NEW.state = 'queued' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'paused' THEN NEW.state = 'queued' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'finished' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' WHEN 'failed' THEN NEW.state = 'queued' ELSE FALSE END BEGIN
     SELECT RAISE(ABORT, 'a job can''t move between these states; docs/reference/sql.md shows the moves it can make');
 END;
 CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 AND NEW.options IS NOT NULL BEGIN
@@ -645,9 +646,10 @@ CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
     INSERT INTO job_ends SELECT NEW.id, (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN NEW.finished_at
     WHEN NEW.finished_at < wall OR NEW.finished_at - wall > 34560000000 THEN wall - shift
     ELSE NEW.finished_at - shift END
-    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+    FROM (SELECT CAST(json_extract(clock, '$.wall') AS INTEGER) AS wall,
+            CAST(json_extract(clock, '$.shift') AS INTEGER) AS shift
         FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
-            WHERE name = 'clock') AS clock))) WHERE NEW.finished_at IS NOT NULL;
+            WHERE name = 'clock') AS clock) AS recorded) AS shifted) WHERE NEW.finished_at IS NOT NULL;
 END;
 CREATE TRIGGER jobs_forget_end AFTER DELETE ON jobs BEGIN
     DELETE FROM job_ends WHERE job = OLD.id;
@@ -845,38 +847,38 @@ END;
 CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
 WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL
         AND (NEW.cached IS NOT OLD.cached OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.bytes IS NOT OLD.bytes)
-    ELSE OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END END BEGIN
+    ELSE OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN FALSE WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE FALSE END END BEGIN
     SELECT RAISE(ABORT, 'the result of an ended item cannot be changed; retry the item instead') WHERE OLD.state = NEW.state;
     SELECT RAISE(ABORT, 'the states of an item are queued, active, delayed, done, failed, cancelled, in lower case')
         WHERE NOT (NEW.state = 'queued' OR NEW.state = 'active' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled');
     SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
 END;
 CREATE TRIGGER items_check_own BEFORE INSERT ON items
-WHEN coalesce(NEW.meta, NEW.priority, NEW.variants, NEW.headers, NEW.sha256, NEW.size, NEW.fallbacks) IS NOT NULL BEGIN
+WHEN NEW.meta IS NOT NULL OR NEW.priority IS NOT NULL OR NEW.variants IS NOT NULL OR NEW.headers IS NOT NULL OR NEW.sha256 IS NOT NULL OR NEW.size IS NOT NULL OR NEW.fallbacks IS NOT NULL BEGIN
     SELECT RAISE(ABORT, 'meta must be a JSON object of at most 16 KiB, as in json_object(''sku'', 7)') WHERE NEW.meta IS NOT NULL AND CASE WHEN json_valid(NEW.meta)
-    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE 1 END;
+    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE TRUE END;
 SELECT RAISE(ABORT, 'the priority of an item must be a whole number from -100 to 100 (or NULL for its job''s)') WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100);
 SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
-    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE TRUE END;
 SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
 SELECT RAISE(ABORT, 'size must be a whole number of bytes, 0 or more') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
 SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
-    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE TRUE END;
 END;
 CREATE TRIGGER items_check_own_update BEFORE UPDATE OF meta, priority, variants, headers, sha256, size, fallbacks ON items BEGIN
     SELECT RAISE(ABORT, 'meta must be a JSON object of at most 16 KiB, as in json_object(''sku'', 7)') WHERE NEW.meta IS NOT NULL AND CASE WHEN json_valid(NEW.meta)
-    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE 1 END;
+    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE TRUE END;
 SELECT RAISE(ABORT, 'the priority of an item must be a whole number from -100 to 100 (or NULL for its job''s)') WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100);
 SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
-    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE TRUE END;
 SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
 SELECT RAISE(ABORT, 'size must be a whole number of bytes, 0 or more') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
 SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
-    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
+    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE TRUE END;
 END;
 CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
     DELETE FROM blacklist_entries WHERE url = OLD.url;

@@ -36,14 +36,14 @@ extension Queue {
         let (database, address) = (store.database, UInt(bitPattern: count))
         try await database.read { db in
             sqlite3_progress_handler(
-                db.sqlite.sqliteConnection, 1_000,
+                db.sqlite?.sqliteConnection, 1_000,
                 { pointer in
                     pointer?.assumingMemoryBound(to: Int32.self).pointee += 1
                     return 0
                 }, UnsafeMutableRawPointer(bitPattern: address))
         }
         try await body()
-        try await database.read { db in sqlite3_progress_handler(db.sqlite.sqliteConnection, 0, nil, nil) }
+        try await database.read { db in sqlite3_progress_handler(db.sqlite?.sqliteConnection, 0, nil, nil) }
         return count.pointee
     }
 }

@@ -1,9 +1,11 @@
 import Core
-import Jobs
+import Glibc
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Jobs
 
 /// A clock that moves only when it is told to.
 final class TestClock: Sendable {
@@ -26,6 +28,16 @@ struct Queue: Sendable {
     let shell: Shell
     let worker: Int64
     let path: String
+
+    /// Whether the tests run on PostgreSQL, as they do where JOBS_TEST_ENGINE=postgres is set.
+    static let isOnPostgres = getenv("JOBS_TEST_ENGINE").map { String(cString: $0) } == "postgres"
+
+    /// The path or URL of a database that does not exist yet.
+    static func newDatabase(in folder: FilePath) async throws -> String {
+        guard isOnPostgres else { return folder.appending("worker.db").string }
+        PostgresClock.isIgnored.store(true, ordering: .relaxed)
+        return try await PostgresServer.running.value.newSchema()
+    }
 
     /// Adds a job of `count` URLs of its own.
     func job(_ count: Int = 1, name: String = "j", priority: Int = 0, order: ExecutionOrder? = nil) async throws
@@ -63,11 +75,11 @@ func withQueue<R>(_ body: (Queue) async throws -> R) async throws -> R {
 func withTemporaryQueue<R>(_ body: (Queue) async throws -> R) async throws -> R {
     try await withTemporaryDirectory { folder in
         let clock = TestClock()
-        let path = folder.appending("worker.db")
-        let store = try JobStore(path: path.string, now: { clock.now })
+        let path = try await Queue.newDatabase(in: folder)
+        let store = try JobStore(path: path, now: { clock.now })
         let worker = try await store.workers.register(host: "test", pid: 1)
         let result = try await body(
-            Queue(store: store, clock: clock, shell: Shell(database: path), worker: worker, path: path.string))
+            Queue(store: store, clock: clock, shell: Shell(database: path), worker: worker, path: path))
         try await store.close()
         return result
     }
@@ -95,4 +107,11 @@ extension ClaimedItem {
 
 extension ItemEnding {
     static func failed(_ failure: FailureClass) -> ItemEnding { .failed(Failure(failure, "It went wrong.")) }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// For tests of what only SQLite has: its file, its locks, its dialect, or triggers and damage written in it.
+    static var onSQLite: Self {
+        .enabled(if: !Queue.isOnPostgres, "It is about SQLite, and the tests run on PostgreSQL.")
+    }
 }

@@ -1,9 +1,10 @@
 import Glibc
+import Jobs
 import SystemPackage
 import TestSupport
 import Testing
 
-/// What a person with a `sqlite3` shell does to the database, through the real one.
+/// What a person with a `sqlite3` or `psql` shell does to the database, through the real one.
 struct Shell: Sendable {
     static let isThere = access("/usr/bin/sqlite3", X_OK) == 0
     static let missing: Comment = "this machine has no /usr/bin/sqlite3"
@@ -15,7 +16,9 @@ struct Shell: Sendable {
         /// The sentence a person reads, without what the shell puts around it.
         var complaint: String {
             var text = errors.split(separator: "\n").first.map(String.init) ?? ""
-            if let start = text.firstRange(of: ": ") { text = String(text[start.upperBound...]) }
+            if let start = text.firstRange(of: "ERROR:  ") ?? text.firstRange(of: ": ") {
+                text = String(text[start.upperBound...])
+            }
             if text.hasSuffix(" (19)") { text.removeLast(5) }
             return text
         }
@@ -23,7 +26,8 @@ struct Shell: Sendable {
         var lines: [String] { output.split(separator: "\n").map(String.init) }
     }
 
-    let database: FilePath
+    /// The path of a file, or the URL of a PostgreSQL database.
+    let database: String
 
     /// Runs statements until the first that fails. Waits for locks as a patient person would.
     func run(_ sql: String) throws -> Answer {
@@ -31,11 +35,15 @@ struct Shell: Sendable {
             let input = folder.appending("in.sql")
             let file = try FileDescriptor.open(
                 input, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
-            _ = try file.closeAfter { try file.writeAll(".timeout 20000\n\(sql)\n".utf8) }
+            let isSQLite = !PostgresURL.isOne(database)
+            _ = try file.closeAfter { try file.writeAll("\(isSQLite ? ".timeout 20000\n" : "")\(sql)\n".utf8) }
             let output = folder.appending("out"), errors = folder.appending("err")
-            let script = "exec /usr/bin/sqlite3 -batch -bail \"$1\" <\"$2\" >\"$3\" 2>\"$4\""
+            let shell =
+                isSQLite
+                ? "/usr/bin/sqlite3 -batch -bail \"$1\"" : "/usr/bin/psql -qXAt -v ON_ERROR_STOP=1 -d \"$1\""
+            let script = "exec \(shell) <\"$2\" >\"$3\" 2>\"$4\""
             _ = try ChildProcess.run(
-                "sh", ["-c", script, "sh", database.string, input.string, output.string, errors.string])
+                "sh", ["-c", script, "sh", database, input.string, output.string, errors.string])
             return Answer(output: try Self.text(of: output), errors: try Self.text(of: errors))
         }
     }

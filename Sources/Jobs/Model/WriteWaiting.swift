@@ -1,0 +1,20 @@
+/// How long a write waits for other programs' writes.
+public struct WriteWaiting: Sendable {
+    /// Milliseconds; 0 to fail at once.
+    public var limit: Int64
+    /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
+    /// seconds.
+    public var announce: (@Sendable (String) -> Void)?
+    /// After a request to stop: the maximum milliseconds that a write waits, if `limit` is not lower. Nil before such a
+    /// request.
+    public var limitOfStop: @Sendable () -> Int64? = { nil }
+
+    /// 40 s are longer than any reasonable statement of a user.
+    public init(limit: Int64 = 40_000, announce: (@Sendable (String) -> Void)? = nil) {
+        self.limit = limit
+        self.announce = announce
+    }
+
+    /// For commands that only read: their small writes, such as a file's last use, may be dropped.
+    public static let never = WriteWaiting(limit: 0)
+}

@@ -1,0 +1,188 @@
+internal import CPostgres
+internal import Core
+
+/// A connection to PostgreSQL. It is used by one thread at a time; all calls block.
+///
+/// A statement is written as for SQLite. ``PostgresDialect`` translates it, once for each text, and the server keeps
+/// its plan under a name.
+final class PostgresConnection: @unchecked Sendable {
+    private let library: CPostgresLibrary
+    private let raw: OpaquePointer
+    private var prepared: [String: String] = [:]
+    private(set) var changesCount = 0
+
+    /// More texts than a worker has. A program that makes new ones all the time starts again.
+    private static let mostPrepared = 2_000
+
+    /// - Parameter url: as libpq reads it, `postgres://user:password@host:port/database?options`.
+    /// - Throws: `PostgresError`; a `JobsError` if the library is not installed.
+    init(url: String) throws {
+        library = try LibPQ.loaded()
+        guard let raw = library.connectdb(PostgresURL.withDefaults(url)) else {
+            throw PostgresError(state: "08001", message: "no memory for a connection", constraint: nil)
+        }
+        self.raw = raw
+        guard library.status(raw) == CONNECTION_OK else {
+            let message = Self.message(library.errorMessage(raw))
+            library.finish(raw)
+            isOpen = false
+            throw PostgresError(state: Self.state(of: message), message: message, constraint: nil)
+        }
+        _ = library.setNoticeProcessor(raw, cpostgres_ignore_notice, nil)
+    }
+
+    private var isOpen = true
+
+    deinit { if isOpen { library.finish(raw) } }
+
+    /// Whether a statement of the transaction has failed, so that it can only be rolled back.
+    var hasFailed: Bool { library.transactionStatus(raw) == PQTRANS_INERROR }
+
+    /// Such as 150018.
+    var serverVersion: Int { Int(library.serverVersion(raw)) }
+
+    /// libpq gives no code for a connection that could not be made; only the server's sentence tells a wrong password
+    /// from a server that is not there.
+    private static func state(of message: String) -> String {
+        if message.contains("does not exist") || message.contains("invalid") { return "3D000" }
+        if message.contains("authentication") || message.contains("password") || message.contains("pg_hba") {
+            return "28000"
+        }
+        return "08001"
+    }
+
+    /// The message in one line, without the full stop that sentences around it add.
+    private static func message(_ text: UnsafePointer<CChar>?) -> String {
+        let lines = text.map { String(cString: $0) } ?? "no message"
+        let line = lines.split(separator: "\n").joined(separator: " ").replacing("\t", with: "")
+        return String(line.last == "." ? line.dropLast() : line[...])
+    }
+
+    // MARK: - Statements
+
+    /// Runs statements in PostgreSQL's own dialect, without parameters.
+    @discardableResult
+    func script(_ sql: String) throws(PostgresError) -> PostgresResult { try check(library.exec(raw, sql)) }
+
+    /// Runs one statement that is written as for SQLite.
+    func run(_ sql: String, _ values: [SQLValue]) throws(PostgresError) -> PostgresResult {
+        try execute(try name(of: sql), values)
+    }
+
+    /// Prepares a statement, unless it is prepared already.
+    ///
+    /// - Returns: its name.
+    func name(of sql: String) throws(PostgresError) -> String {
+        if let known = prepared[sql] { return known }
+        if prepared.count >= Self.mostPrepared {
+            try script("DEALLOCATE ALL")
+            prepared = [:]
+        }
+        let name = "s\(prepared.count)"
+        let translated = PostgresDialect.translated(sql)
+        do {
+            try check(library.prepare(raw, name, translated, 0, nil))
+        } catch {
+            // Only a statement with a mistake can't be prepared.
+            throw PostgresError(
+                state: error.state, message: "\(error.message), in \(translated)", constraint: error.constraint)
+        }
+        prepared[sql] = name
+        return name
+    }
+
+    func execute(_ name: String, _ values: [SQLValue]) throws(PostgresError) -> PostgresResult {
+        // All values in one buffer, each ended by a zero, as libpq reads text.
+        var bytes: [UInt8] = []
+        var starts: [Int?] = []
+        for value in values {
+            guard let text = value.postgresText else {
+                starts.append(nil)
+                continue
+            }
+            starts.append(bytes.count)
+            bytes.append(contentsOf: text.utf8.lazy.map { $0 == 0 ? Self.replacement : $0 })
+            bytes.append(0)
+        }
+        let result = bytes.withUnsafeBytes { buffer -> OpaquePointer? in
+            let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+            let pointers: [UnsafePointer<CChar>?] = starts.map { start in start.flatMap { base?.advanced(by: $0) } }
+            return library.execPrepared(raw, name, CInt(pointers.count), pointers, nil, nil, 0)
+        }
+        let checked = try check(result)
+        changesCount = checked.changes
+        return checked
+    }
+
+    /// PostgreSQL stores no zeros in text; SQLite does.
+    private static let replacement = UInt8(ascii: "?")
+
+    @discardableResult
+    private func check(_ result: OpaquePointer?) throws(PostgresError) -> PostgresResult {
+        guard let result else { throw lost() }
+        let status = library.resultStatus(result)
+        if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY {
+            return PostgresResult(result, library)
+        }
+        defer { library.clear(result) }
+        // PG_DIAG_SQLSTATE, PG_DIAG_MESSAGE_PRIMARY and PG_DIAG_CONSTRAINT_NAME
+        func field(_ code: Character) -> String? {
+            library.resultErrorField(result, CInt(code.asciiValue ?? 0)).map { String(cString: $0) }
+        }
+        guard library.status(raw) == CONNECTION_OK, let state = field("C") else { throw lost() }
+        throw PostgresError(
+            state: state, message: field("M") ?? "no message",
+            constraint: field("n").map(PostgresSchema.sentence(of:)))
+    }
+
+    private func lost() -> PostgresError {
+        PostgresError(state: "08006", message: Self.message(library.errorMessage(raw)), constraint: nil)
+    }
+}
+
+/// A prepared statement of PostgreSQL.
+struct PostgresStatement {
+    private let name: String
+    private let connection: PostgresConnection
+
+    init(_ sql: String, in connection: PostgresConnection) throws {
+        name = try connection.name(of: sql)
+        self.connection = connection
+    }
+
+    func result(_ values: [SQLValue]) throws -> PostgresResult { try connection.execute(name, values) }
+}
+
+extension SQLValue {
+    /// The value as a parameter in text format; nil for null.
+    fileprivate var postgresText: String? {
+        switch self {
+        case .null: nil
+        case .integer(let value): "\(value)"
+        case .real(let value):
+            value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
+        case .text(let text): text
+        // No column has bytes; those that are looked for were text.
+        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+        }
+    }
+}
+
+/// PostgreSQL's client library. It is loaded when a database of PostgreSQL is opened for the first time.
+struct LibPQ: @unchecked Sendable {
+    /// Pointers to functions, which are never changed after they are loaded.
+    private let functions: CPostgresLibrary
+
+    /// - Throws: `cannotOpen` if the library is not installed.
+    static func loaded() throws(JobsError) -> CPostgresLibrary { try once.get().functions }
+
+    private static let once: Result<LibPQ, JobsError> = {
+        var functions = CPostgresLibrary()
+        guard let missing = cpostgres_load(&functions) else { return .success(LibPQ(functions: functions)) }
+        return .failure(
+            JobsError(
+                .cannotOpen,
+                "PostgreSQL's client library is not installed (\(String(cString: missing)) is missing). Install it with: "
+                    + "apt-get install libpq5"))
+    }()
+}

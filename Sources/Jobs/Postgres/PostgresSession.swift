@@ -1,0 +1,188 @@
+internal import Core
+internal import Glibc
+internal import Synchronization
+
+/// A PostgreSQL database behind the gate. Its calls block; use it on the gate's queue.
+///
+/// One program writes at a time, as on SQLite: each write transaction takes an advisory lock first. Reads run beside
+/// it, each on a snapshot of its own. A lost connection fails the call, and the next call makes another.
+final class PostgresSession: Sendable {
+    /// The URL without its password.
+    let path: String
+    let clock: PostgresClock
+    let liveness: SessionLocks
+    private let url: String
+    private let syncs: Bool
+    private let waiting: WriteWaiting
+    private let uptime: @Sendable () -> Int64
+    private let connection = Mutex<PostgresConnection?>(nil)
+
+    /// The server must be at least this version: transition tables, identity columns and `NULLS` as they are used here.
+    private static let oldest = 150_000
+
+    init(
+        url: String, creates: Bool, syncs: Bool, waiting: WriteWaiting,
+        uptime: @escaping @Sendable () -> Int64,
+    ) throws(JobsError) {
+        self.url = url
+        self.syncs = syncs
+        self.waiting = waiting
+        self.uptime = uptime
+        path = PostgresURL.shown(url)
+        clock = PostgresClock(uptime: uptime)
+        liveness = SessionLocks(path: path) { try Self.connect(url) }
+        do {
+            let first = try Self.connect(url)
+            try prepare(first, creates: creates)
+            try clock.read(first)
+            connection.withLock { $0 = first }
+        } catch {
+            throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    func close() {
+        connection.withLock { $0 = nil }
+        liveness.close()
+    }
+
+    /// Restores the marks of a lost connection, and reads the server's clock again.
+    func check() throws {
+        try liveness.restore()
+        guard clock.isOld else { return }
+        try clock.read(connected())
+    }
+
+    // MARK: - Connection
+
+    private static func connect(_ url: String) throws -> PostgresConnection {
+        let connection = try PostgresConnection(url: url)
+        try connection.script(
+            """
+            SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET client_min_messages = 'warning'; SET jit = off;
+            SET standard_conforming_strings = on; SET idle_in_transaction_session_timeout = '60s';
+            SET worker.session = 'on'
+            """)
+        return connection
+    }
+
+    private func connected() throws -> PostgresConnection {
+        if let open = connection.withLock({ $0 }) { return open }
+        let new = try Self.connect(url)
+        connection.withLock { $0 = new }
+        return new
+    }
+
+    /// Makes the schema, or checks that it is this version's.
+    private func prepare(_ connection: PostgresConnection, creates: Bool) throws {
+        guard connection.serverVersion >= Self.oldest else {
+            throw JobsError(
+                .cannotOpen,
+                "The server of \(path) is PostgreSQL \(connection.serverVersion / 10_000); version 15 or later is needed."
+            )
+        }
+        if try isMade(connection) { return }
+        guard creates else {
+            throw JobsError(.cannotOpen, "There is no queue in \(path). Make it with: worker init --db \(path)")
+        }
+        try connection.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('worker schema', 0))")
+        // Another program may have made it meanwhile.
+        if try !isMade(connection) {
+            for statement in PostgresSchema.statements { try connection.script(statement) }
+            try connection.script(
+                """
+                CREATE TABLE schema_steps (identifier TEXT PRIMARY KEY);
+                INSERT INTO schema_steps VALUES ('\(Schema.first)')
+                """)
+        }
+        try connection.script("COMMIT")
+    }
+
+    private func isMade(_ connection: PostgresConnection) throws -> Bool {
+        guard try !connection.script("SELECT to_regclass('schema_steps')").isNull(0, 0) else { return false }
+        let steps = try connection.script("SELECT identifier FROM schema_steps")
+        try Schema.refuseUnknown(Set((0..<steps.rowCount).compactMap { steps.text($0, 0) }), path: path)
+        return steps.rowCount > 0
+    }
+
+    // MARK: - Transactions
+
+    /// A deadlock is possible only with a program that takes no turn; it ends as soon as one of both is repeated.
+    private static let repetitions = 5
+
+    func write<R>(isDurable: Bool, _ body: (PostgresConnection) throws -> R) throws -> R {
+        for _ in 1..<Self.repetitions {
+            do {
+                return try writeOnce(isDurable: isDurable, body)
+            } catch let error as PostgresError where error.isToBeRepeated {
+                usleep(UInt32.random(in: 1_000...20_000))
+            }
+        }
+        return try writeOnce(isDurable: isDurable, body)
+    }
+
+    private func writeOnce<R>(isDurable: Bool, _ body: (PostgresConnection) throws -> R) throws -> R {
+        let start = uptime()
+        var hasAnnounced = false
+        while true {
+            if let result = try transaction(Self.begin(isDurable && syncs), takesTurn: true, body) { return result }
+            let waited = uptime() - start
+            guard waited < min(waiting.limit, waiting.limitOfStop() ?? .max) else {
+                throw JobsError(
+                    .busy,
+                    "The database \(path) is locked by another program"
+                        + (waiting.limit > 0 ? ", and has been for \(waited / 1_000) s." : "."))
+            }
+            if waited >= 2_000, !hasAnnounced {
+                hasAnnounced = true
+                waiting.announce?("Waiting for another program, which is writing to \(path).")
+            }
+            usleep(UInt32.random(in: 300...1_500))
+        }
+    }
+
+    func writeIfFree(_ body: (PostgresConnection) throws -> Void) throws -> Bool {
+        try transaction(Self.begin(syncs), takesTurn: true, body) != nil
+    }
+
+    func read<R>(_ body: (PostgresConnection) throws -> R) throws -> R {
+        guard let result = try transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", takesTurn: false, body)
+        else { throw JobsError(.internalError, "A reading transaction gave no result.") }
+        return result
+    }
+
+    /// A commit that need not be durable does not wait for the log; see
+    /// https://www.postgresql.org/docs/15/wal-async-commit.html
+    private static func begin(_ isDurable: Bool) -> String {
+        isDurable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off"
+    }
+
+    private static let turn = "; SELECT pg_try_advisory_xact_lock('jobs'::REGCLASS::OID::BIGINT)"
+
+    /// - Returns: nil if another program has the turn.
+    private func transaction<R>(
+        _ begin: String, takesTurn: Bool, _ body: (PostgresConnection) throws -> R,
+    ) throws -> R? {
+        let connection = try connected()
+        do {
+            let begun = try connection.script(begin + (takesTurn ? Self.turn : ""))
+            if takesTurn, begun.integer(0, 0) == 0 {
+                try connection.script("ROLLBACK")
+                return nil
+            }
+            let result = try body(connection)
+            guard !connection.hasFailed else {
+                throw JobsError(.internalError, "A statement failed, and the transaction was to be committed.")
+            }
+            try connection.script("COMMIT")
+            return result
+        } catch {
+            if let error = error as? PostgresError, error.isOfConnection {
+                self.connection.withLock { $0 = nil }
+            } else {
+                do { try connection.script("ROLLBACK") } catch { self.connection.withLock { $0 = nil } }
+            }
+            throw error
+        }
+    }
+}

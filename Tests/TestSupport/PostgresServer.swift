@@ -1,0 +1,28 @@
+import Glibc
+import Synchronization
+
+/// PostgreSQL, started by `scripts/postgres-server`. It ends with the process that runs the tests.
+public final class PostgresServer: Sendable {
+    private let program: ScriptedServer
+    private let number = Atomic(0)
+
+    public static let missing = "There is no PostgreSQL; scripts/bootstrap installs it."
+
+    public static let isAvailable: Bool = {
+        let found = try? ChildProcess.run("sh", ["-c", "ls /usr/lib/postgresql/*/bin/postgres"])
+        return found == 0 && access("/usr/bin/psql", X_OK) == 0
+    }()
+
+    /// One for all tests.
+    public static let running = Task { try await PostgresServer() }
+
+    private init() async throws { program = try await ScriptedServer("postgres-server") }
+
+    /// The URL of an empty schema of its own, which no other test uses.
+    public func newSchema() throws -> String {
+        let name = "test_\(getpid())_\(number.wrappingAdd(1, ordering: .relaxed).newValue)"
+        let url = program["url"]
+        _ = try ChildProcess.run("psql", ["-qX", "-d", url, "-c", "CREATE SCHEMA \(name)"])
+        return "\(url)?options=-csearch_path%3D\(name)"
+    }
+}
