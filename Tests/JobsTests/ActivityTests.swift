@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `The activity of the last hour comes in slots in order`() async throws {
+    @Test(.onSQLite) func `The activity of the last hour comes in slots in order`() async throws {
         try await withQueue { queue in
             for minute in 0..<90 {
                 try await queue.store.activity.add(Self.counts(Int64(minute + 1)))

@@ -50,7 +50,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    @Test(.onSQLite, .enabled(if: Shell.isThere, Shell.missing))
     func `A job with unreadable headers stops no other job, and its problem names them`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(

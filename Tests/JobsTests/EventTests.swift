@@ -90,7 +90,7 @@ struct EventTests {
         }
     }
 
-    @Test func `An event with an id out of range is refused`() async throws {
+    @Test(.onSQLite) func `An event with an id out of range is refused`() async throws {
         try await withQueue { queue in
             for id in ["9223372036854775807", "-1", "4503599627370496", "7"] {
                 let refused = try queue.shell.run("INSERT INTO event_log (id, at, detail) VALUES (\(id), 0, '[]');")
@@ -124,7 +124,7 @@ struct EventTests {
     }
 
     /// More items than a row of the log has events, in every open state, some with priorities of their own.
-    @Test(.enabled(if: Shell.isThere, Shell.missing), arguments: [false, true])
+    @Test(.onSQLite, .enabled(if: Shell.isThere, Shell.missing), arguments: [false, true])
     func `Each item of a large job that is cancelled has one event, and a reader of the job waits for all`(
         _ hasTrigger: Bool,
     ) async throws {

@@ -212,7 +212,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Space is reserved before its use, and stays reserved when its worker dies`() async throws {
+    @Test(.onSQLite) func `Space is reserved before its use, and stays reserved when its worker dies`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             _ = try await queue.fill(2, files)

@@ -35,7 +35,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A delayed item shows the host, the reason and the end of its wait`() async throws {
+    @Test(.onSQLite) func `A delayed item shows the host, the reason and the end of its wait`() async throws {
         try await withQueue { queue in
             let item = try await item(queue, "https://a.example/1")
             try await queue.end(
@@ -126,7 +126,7 @@ struct HostTests {
         ),
     ]
 
-    @Test(.enabled(if: Shell.isThere, Shell.missing), arguments: wrong.indices)
+    @Test(.onSQLite, .enabled(if: Shell.isThere, Shell.missing), arguments: wrong.indices)
     func `Invalid limits are refused by the statement`(_ index: Int) async throws {
         try await withQueue { queue in
             let (statement, message) = Self.wrong[index]

@@ -36,7 +36,7 @@ struct ItemColumnTests {
             "fallbacks must be a JSON array of at most 16 strings, as in json_array('https://example.com/b.jpg')"),
     ]
 
-    @Test(arguments: [mistakes])
+    @Test(.onSQLite, arguments: [mistakes])
     func `An INSERT or UPDATE with a wrong value is refused with a sentence`(_ mistakes: [Mistake]) async throws {
         try await withQueue { queue in
             let job = try await queue.job()
@@ -65,7 +65,9 @@ struct ItemColumnTests {
         }
     }
 
-    @Test func `A claimed item has the settings of its columns, and none if the columns are empty`() async throws {
+    @Test(.onSQLite) func `A claimed item has the settings of its columns, and none if the columns are empty`()
+        async throws
+    {
         try await withQueue { queue in
             try queue.shell.expect(
                 """

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `A user's own trigger sees each row`() async throws {
+    @Test(.onSQLite) func `A user's own trigger sees each row`() async throws {
         try await withTemporaryQueue { queue in
             try await queue.store.database.write { db in
                 try db.script("CREATE TABLE seen (url TEXT)")

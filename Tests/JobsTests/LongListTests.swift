@@ -33,7 +33,9 @@ import Testing
         #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM spreading") } == 0)
     }
 
-    @Test func `Between the slices of a list another program can write and does not see its job`() async throws {
+    @Test(.onSQLite) func `Between the slices of a list another program can write and does not see its job`()
+        async throws
+    {
         try await withQueue { queue in
             var configuration = Configuration()
             // It would fail at once if the list held the lock.
@@ -64,7 +66,9 @@ import Testing
         }
     }
 
-    @Test func `A list that is added in slices has the same rows as a list that is added at once`() async throws {
+    @Test(.onSQLite) func `A list that is added in slices has the same rows as a list that is added at once`()
+        async throws
+    {
         for options in [nil, "only-new"] {
             var found: [[String]] = []
             for shortList in [100, 100_000] {
@@ -125,7 +129,9 @@ import Testing
         }
     }
 
-    @Test func `A list joins the job that another program adds with the same dedupe key meanwhile`() async throws {
+    @Test(.onSQLite) func `A list joins the job that another program adds with the same dedupe key meanwhile`()
+        async throws
+    {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -143,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `Items that a shell cancels before their job exists are counted as cancelled`() async throws {
+    @Test(.onSQLite) func `Items that a shell cancels before their job exists are counted as cancelled`() async throws {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -160,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `A list whose row in job_additions is deleted fails and leaves nothing`() async throws {
+    @Test(.onSQLite) func `A list whose row in job_additions is deleted fails and leaves nothing`() async throws {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -198,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func `A user's trigger sees the job of each row of a long list`() async throws {
+    @Test(.onSQLite) func `A user's trigger sees the job of each row of a long list`() async throws {
         try await withTemporaryQueue { queue in
             try await queue.store.database.write { db in
                 try db.script("CREATE TABLE seen (name TEXT)")

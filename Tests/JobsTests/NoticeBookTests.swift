@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["'abc'", "x'ff'", "9e99", "-9223372036854775808", "9223372036854775807"])
+    @Test(.onSQLite, arguments: ["'abc'", "x'ff'", "9e99", "-9223372036854775808", "9223372036854775807"])
     func `A notice with invalid numbers is still sent and ends`(_ value: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
@@ -128,9 +128,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "'x'", "'ftp://a.example/'", "'https://'", "''", "7", "x'00'", "'Command'", "printf('http://%.2048c', 'a')",
-    ])
+    @Test(
+        .onSQLite,
+        arguments: [
+            "'x'", "'ftp://a.example/'", "'https://'", "''", "7", "x'00'", "'Command'", "printf('http://%.2048c', 'a')",
+        ])
     func `An invalid receiver is refused with a sentence`(_ value: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             let answer = try queue.shell.run("INSERT INTO jobs (urls, notify) VALUES ('[]', \(value))")

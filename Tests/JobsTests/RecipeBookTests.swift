@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `An item's own variants and an UPDATE may name recipes, too`() async throws {
+    @Test(.onSQLite) func `An item's own variants and an UPDATE may name recipes, too`() async throws {
         try await withRecipes { (queue) async throws -> Void in
             _ = try await variants("recipe:shop2", in: queue)
             try await queue.store.database.write { db in

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Enqueuing by SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SQLEnqueueTests {
-    @Test func `A bare array of URLs is a job`() async throws {
+    @Test(.onSQLite) func `A bare array of URLs is a job`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 "INSERT INTO jobs (urls) VALUES (json_array('https://a.example/a.jpg', 'https://a.example/b.png'));")
@@ -45,7 +45,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `A shell enqueues in all three ways while a worker claims and finishes`() async throws {
+    @Test(.onSQLite) func `A shell enqueues in all three ways while a worker claims and finishes`() async throws {
         try await withQueue { queue in
             let shell = queue.shell
             async let inserted: Void = {
@@ -101,7 +101,8 @@ struct SQLEnqueueTests {
     /// As a column of another program's table may have them.
     private static let noURLs = "(NULL), (''), (' '), (char(9, 10)), (7), (7.5), (x'68')"
 
-    @Test func `A row without a URL ends at once, and the others of its statement are queued`() async throws {
+    @Test(.onSQLite) func `A row without a URL ends at once, and the others of its statement are queued`() async throws
+    {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -120,7 +121,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `A job of rows without URLs is finished, and opens again for a URL`() async throws {
+    @Test(.onSQLite) func `A job of rows without URLs is finished, and opens again for a URL`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -182,7 +183,7 @@ struct SQLEnqueueTests {
             try queue.shell.expect(
                 """
                 INSERT INTO jobs (urls) SELECT json_group_array('https://a.example/' || i) FROM
-                    (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n);
+                    (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n) AS numbers;
                 """)
             let items = try await queue.claim(500)
             try await queue.store.queue.finish(items.map { ($0, $0.completion(clock: queue.clock)) })

@@ -33,7 +33,7 @@ struct SQLMoveTests {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
-                .dbconfig enable_trigger off
+                \(Queue.isOnPostgres ? "SET worker.session = 'on';" : ".dbconfig enable_trigger off")
                 INSERT INTO leases (id, worker, claimed_at, expires_at) VALUES (1, \(queue.worker), 1, 1);
                 """)
             for (from, to) in Self.itemPairs {

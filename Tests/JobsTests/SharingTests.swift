@@ -49,7 +49,7 @@ struct SharingTests {
                     try shell.expect(
                         """
                         INSERT INTO jobs (urls) SELECT json_group_array('https://a.example/\(round)/' || i) FROM
-                            (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(perRound)) SELECT i FROM n);
+                            (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(perRound)) SELECT i FROM n) AS numbers;
                         """)
                 }
             }()
@@ -65,9 +65,10 @@ struct SharingTests {
             #expect(ended.count == rounds * perRound)
             #expect(Set(ended).count == rounds * perRound)
             #expect(
-                try shell.expect("SELECT sum(done), sum(bytes), count(*) FROM jobs; PRAGMA integrity_check;") == [
-                    "\(rounds * perRound)|\(rounds * perRound * 10)|\(rounds)", "ok",
+                try shell.expect("SELECT sum(done), sum(bytes), count(*) FROM jobs;") == [
+                    "\(rounds * perRound)|\(rounds * perRound * 10)|\(rounds)"
                 ])
+            if !Queue.isOnPostgres { #expect(try shell.expect("PRAGMA integrity_check;") == ["ok"]) }
         }
     }
 }

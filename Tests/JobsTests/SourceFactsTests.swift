@@ -84,7 +84,7 @@ struct SourceFactsTests {
         }
     }
 
-    @Test(arguments: ["", " WHERE url = 'https://j.example/0.jpg'"])
+    @Test(.onSQLite, arguments: ["", " WHERE url = 'https://j.example/0.jpg'"])
     func `Near duplicates are found by the indexes of the bands, for one URL and for all`(condition: String)
         async throws
     {

@@ -50,7 +50,12 @@ struct ViewTests {
     @Test(arguments: columns)
     func `Each view has the documented columns`(_ row: (view: String, columns: String)) async throws {
         try await withQueue { queue in
-            let names = try queue.shell.expect("SELECT name FROM pragma_table_info('\(row.view)');")
+            let names = try queue.shell.expect(
+                Queue.isOnPostgres
+                    ? """
+                    SELECT column_name FROM information_schema.columns
+                        WHERE table_name = '\(row.view)' AND table_schema = current_schema() ORDER BY ordinal_position;
+                    """ : "SELECT name FROM pragma_table_info('\(row.view)');")
             #expect(names.joined(separator: " ") == row.columns)
         }
     }

@@ -159,7 +159,7 @@ enum PostgresDialect {
     private static let names = [
         "INSTR": "strpos", "CHAR": "chr", "JSON_EACH": "worker_json_each", "JSON_ARRAY": "json_build_array",
         "JSON_OBJECT": "json_build_object", "GROUP_CONCAT": "string_agg", "RANDOM": "worker_random",
-        "TYPEOF": "worker_typeof", "JSON_GROUP_ARRAY": "worker_json_group_array", "PRINTF": "worker_printf",
+        "TYPEOF": "worker_typeof", "PRINTF": "worker_printf",
         "JSON_QUOTE": "worker_json_quote", "JSON": "worker_json", "IFNULL": "coalesce",
     ]
 

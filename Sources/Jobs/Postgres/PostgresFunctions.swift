@@ -80,16 +80,15 @@ enum PostgresFunctions {
                     WITH ORDINALITY AS elements (element)
             UNION ALL SELECT NULL, pair.value #>> '{}', worker_json_type_name(pair.value)
                 FROM json_each(CASE json_typeof($1::JSON) WHEN 'object' THEN $1::JSON ELSE '{}' END) AS pair $$;
-        CREATE FUNCTION worker_json_append(TEXT, TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-            $$ SELECT coalesce($1 || ',', '') || coalesce(to_json($2)::TEXT, 'null') $$;
-        CREATE FUNCTION worker_json_closed(TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-            $$ SELECT '[' || coalesce($1, '') || ']' $$;
-        CREATE AGGREGATE worker_json_group_array(TEXT)
-            (SFUNC = worker_json_append, STYPE = TEXT, FINALFUNC = worker_json_closed);
+        CREATE FUNCTION worker_json_closed(TEXT[]) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+            $$ SELECT to_json($1)::TEXT $$;
+        CREATE AGGREGATE json_group_array(TEXT)
+            (SFUNC = array_append, STYPE = TEXT[], FINALFUNC = worker_json_closed, INITCOND = '{}');
         CREATE AGGREGATE total(NUMERIC) (SFUNC = numeric_add, STYPE = NUMERIC, INITCOND = '0');
-        -- For users: json_array('https://example.com/a.jpg', …) and json_object('sku', '7').
+        -- For users: json_array('https://example.com/a.jpg', …). PostgreSQL 16 has it, too, by the same name.
         CREATE FUNCTION json_array(VARIADIC TEXT[]) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
             $$ SELECT to_json($1)::TEXT $$;
+        CREATE FUNCTION json_array() RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '[]' $$;
 
         -- A condition counts as 1 or 0.
         CREATE FUNCTION worker_plus(BIGINT, BOOLEAN) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS

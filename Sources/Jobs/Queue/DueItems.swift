@@ -24,7 +24,8 @@ extension JobQueue {
         return try await writeSparingOthers { db, refusals in
             // A shell can remove the time if it has switched the table's checks off.
             let conditions = [
-                ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay), ("run_at IS NULL", now),
+                ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay),
+                ("(run_at IS NULL AND coalesce(run_at, ?1) = ?1)", now),
             ]
             return try conditions.reduce(0) { count, due in
                 try count

@@ -23,8 +23,10 @@ extension Schema {
             SELECT RAISE(ABORT, 'variants names a recipe that does not exist; SELECT name FROM recipes lists those that do')
                 WHERE EXISTS (SELECT 1 FROM \(words) WHERE value GLOB 'recipe:*'
                     AND substr(value, 8) NOT IN (SELECT name FROM recipes));
-            UPDATE \(table) SET variants = (SELECT group_concat(coalesce(recipes.variants, word.value), ' ')
-                FROM \(words) AS word LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> '')
+            UPDATE \(table) SET variants = (SELECT group_concat(part, ' ')
+                FROM (SELECT coalesce(recipes.variants, word.value) AS part FROM \(words) AS word
+                    LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> ''
+                    ORDER BY word.key) AS parts)
                 WHERE id = NEW.id;
         END;
         """
