@@ -18,6 +18,8 @@ public final class PostgresServer: Sendable {
 
     private init() async throws { program = try await ScriptedServer("postgres-server") }
 
+    public var port: UInt16 { UInt16(program["url"].split(separator: ":").last?.prefix { $0 != "/" } ?? "") ?? 0 }
+
     /// The URL of an empty schema of its own, which no other test uses.
     public func newSchema() throws -> String {
         let name = "test_\(getpid())_\(number.wrappingAdd(1, ordering: .relaxed).newValue)"

@@ -7,8 +7,13 @@ import Testing
 struct OriginLimitTests {
     private static let perHost = 3
 
-    private func withSlowOrigin(_ body: (TestWorker) async throws -> Void) async throws {
-        try await withWorker({ .delayed(milliseconds: 60, then: Pictures.reply($0)) }, body)
+    private func withSlowOrigin(
+        onPostgres: Bool = false, _ body: (TestWorker) async throws -> Void,
+    ) async throws {
+        let handler: @Sendable (LoopbackOrigin.Request) -> LoopbackReply = {
+            .delayed(milliseconds: 60, then: Pictures.reply($0))
+        }
+        try await onPostgres ? withPostgres(handler, body) : withWorker(handler, body)
     }
 
     private func start(_ w: TestWorker) async throws -> RunningProgram {
@@ -26,7 +31,17 @@ struct OriginLimitTests {
     }
 
     @Test(arguments: [1, 2, 4]) func theLimitHoldsWhileWorkersJoinLeaveAndDie(atMost most: Int) async throws {
-        try await withSlowOrigin { w in
+        try await joinLeaveAndDie(atMost: most)
+    }
+
+    @Test(
+        .enabled(if: PostgresServer.isAvailable, Comment(rawValue: PostgresServer.missing)), arguments: [1, 2, 4])
+    func theLimitHoldsOnPostgresWhileWorkersJoinLeaveAndDie(atMost most: Int) async throws {
+        try await joinLeaveAndDie(onPostgres: true, atMost: most)
+    }
+
+    private func joinLeaveAndDie(onPostgres: Bool = false, atMost most: Int) async throws {
+        try await withSlowOrigin(onPostgres: onPostgres) { w in
             try await w.run("init")
             try await w.enqueue((0..<500).map { w.url("/\($0).png") })
             var random = SeededGenerator(seed: UInt64(most))

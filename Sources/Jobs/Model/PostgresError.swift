@@ -9,7 +9,10 @@ struct PostgresError: Error, CustomStringConvertible {
     var description: String { message }
 
     /// Whether the connection can't be used any more.
-    var isOfConnection: Bool { state.hasPrefix("08") || ["57P01", "57P02", "57P03"].contains(state) }
+    var isOfConnection: Bool { state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state) }
+
+    /// Whether the server is away, or does not take writes yet, and the same call may succeed once it is back.
+    var isOutage: Bool { isOfConnection || state == "25006" }
 
     /// Whether the same transaction may succeed when it is repeated at once: it was the victim of a deadlock.
     var isToBeRepeated: Bool { state == "40001" || state == "40P01" }

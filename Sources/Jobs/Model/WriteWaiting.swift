@@ -9,6 +9,10 @@ public struct WriteWaiting: Sendable {
     /// request.
     public var limitOfStop: @Sendable () -> Int64? = { nil }
 
+    /// Whether calls wait for a server that can't be reached, until a stop is requested. Workers do; a command fails at
+    /// once.
+    public var outlastsOutages = false
+
     /// 40 s are longer than any reasonable statement of a user.
     public init(limit: Int64 = 40_000, announce: (@Sendable (String) -> Void)? = nil) {
         self.limit = limit

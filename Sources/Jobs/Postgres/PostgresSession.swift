@@ -46,11 +46,16 @@ final class PostgresSession: Sendable {
         liveness.close()
     }
 
-    /// Restores the marks of a lost connection, and reads the server's clock again.
+    /// Restores the marks of a lost connection, and reads the server's clock again. If the server is away, the next
+    /// call tries again.
     func check() throws {
-        try liveness.restore()
-        guard clock.isOld else { return }
-        try clock.read(connected())
+        do {
+            try liveness.restore()
+            if clock.isOld { try clock.read(connected()) }
+        } catch let error as JobsError where error.isTransient {
+        } catch let error as PostgresError where error.isOutage {
+            connection.withLock { $0 = nil }
+        }
     }
 
     // MARK: - Connection
@@ -60,7 +65,7 @@ final class PostgresSession: Sendable {
         try connection.script(
             """
             SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET client_min_messages = 'warning'; SET jit = off;
-            SET standard_conforming_strings = on; SET idle_in_transaction_session_timeout = '60s';
+            SET standard_conforming_strings = on; SET idle_in_transaction_session_timeout = '10s';
             SET worker.session = 'on'
             """)
         return connection
@@ -125,7 +130,10 @@ final class PostgresSession: Sendable {
         let start = uptime()
         var hasAnnounced = false
         while true {
-            if let result = try transaction(Self.begin(isDurable && syncs), takesTurn: true, body) { return result }
+            let result = try outlastingOutages {
+                try transaction(Self.begin(isDurable && syncs), takesTurn: true, body)
+            }
+            if let result { return result }
             let waited = uptime() - start
             guard waited < min(waiting.limit, waiting.limitOfStop() ?? .max) else {
                 throw JobsError(
@@ -142,13 +150,36 @@ final class PostgresSession: Sendable {
     }
 
     func writeIfFree(_ body: (PostgresConnection) throws -> Void) throws -> Bool {
-        try transaction(Self.begin(syncs), takesTurn: true, body) != nil
+        try outlastingOutages { try transaction(Self.begin(syncs), takesTurn: true, body) != nil }
     }
 
     func read<R>(_ body: (PostgresConnection) throws -> R) throws -> R {
-        guard let result = try transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", takesTurn: false, body)
-        else { throw JobsError(.internalError, "A reading transaction gave no result.") }
+        let result = try outlastingOutages {
+            try transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", takesTurn: false, body)
+        }
+        guard let result else { throw JobsError(.internalError, "A reading transaction gave no result.") }
         return result
+    }
+
+    /// Repeats a call as long as the server is away, if this program is to wait for it.
+    private func outlastingOutages<R>(_ body: () throws -> R) throws -> R {
+        var start: Int64?
+        while true {
+            do {
+                let result = try body()
+                if start != nil { waiting.announce?("The database \(path) can be reached again.") }
+                return result
+            } catch let error as PostgresError where error.isOutage && waiting.outlastsOutages {
+                let now = uptime()
+                guard now - (start ?? now) < waiting.limitOfStop() ?? .max else { throw error }
+                if start == nil {
+                    start = now
+                    waiting.announce?("Waiting for the database: \(JobsError(error, path: path).message)")
+                }
+                // Many machines must not come back in the same moment.
+                usleep(UInt32.random(in: 100_000...500_000))
+            }
+        }
     }
 
     /// A commit that need not be durable does not wait for the log; see
@@ -157,7 +188,10 @@ final class PostgresSession: Sendable {
         isDurable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off"
     }
 
-    private static let turn = "; SELECT pg_try_advisory_xact_lock('jobs'::REGCLASS::OID::BIGINT)"
+    /// The transaction's number tells, after a lost answer, whether it was committed.
+    private static let turn = """
+        ; SELECT CASE WHEN pg_try_advisory_xact_lock('jobs'::REGCLASS::OID::BIGINT) THEN pg_current_xact_id()::TEXT END
+        """
 
     /// - Returns: nil if another program has the turn.
     private func transaction<R>(
@@ -166,7 +200,8 @@ final class PostgresSession: Sendable {
         let connection = try connected()
         do {
             let begun = try connection.script(begin + (takesTurn ? Self.turn : ""))
-            if takesTurn, begun.integer(0, 0) == 0 {
+            let number = takesTurn ? begun.text(0, 0) : nil
+            if takesTurn, number == nil {
                 try connection.script("ROLLBACK")
                 return nil
             }
@@ -174,7 +209,7 @@ final class PostgresSession: Sendable {
             guard !connection.hasFailed else {
                 throw JobsError(.internalError, "A statement failed, and the transaction was to be committed.")
             }
-            try connection.script("COMMIT")
+            try commit(number, on: connection)
             return result
         } catch {
             if let error = error as? PostgresError, error.isOfConnection {
@@ -183,6 +218,35 @@ final class PostgresSession: Sendable {
                 do { try connection.script("ROLLBACK") } catch { self.connection.withLock { $0 = nil } }
             }
             throw error
+        }
+    }
+
+    /// - Parameter number: the transaction's; nil if it has written nothing.
+    private func commit(_ number: String?, on connection: PostgresConnection) throws {
+        do {
+            _ = try connection.script("COMMIT")
+        } catch {
+            guard error.isOfConnection, let number else { throw error }
+            self.connection.withLock { $0 = nil }
+            guard try outlastingOutages({ try isCommitted(number) }) else { throw error }
+        }
+    }
+
+    /// Whether a transaction was committed whose answer was lost. One that still runs is waited for.
+    private func isCommitted(_ number: String) throws -> Bool {
+        while true {
+            let status: String?
+            do {
+                status = try connected().script("SELECT pg_xact_status('\(number)'::xid8)").text(0, 0)
+            } catch let error as PostgresError where !error.isOutage {
+                // A standby that took over does not know the number: it has not got the transaction.
+                return false
+            } catch let error as PostgresError {
+                connection.withLock { $0 = nil }
+                throw error
+            }
+            guard status == "in progress" else { return status == "committed" }
+            usleep(50_000)
         }
     }
 }

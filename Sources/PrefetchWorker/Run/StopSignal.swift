@@ -64,13 +64,15 @@ extension WriteWaiting {
     /// The same without announcements, for a program whose other store announces the same wait.
     public var silent: WriteWaiting { WriteWaiting(limit: limit) }
 
-    /// The same until a stop is requested. From then on, no write waits longer than `limit` says.
+    /// The same for a worker: it waits for a server that is away until a stop is requested. From then on, no call waits
+    /// longer than `limit` says.
     ///
     /// - Parameter limit: gets the milliseconds since the stop; returns how many a write may wait.
     public func ending(at stop: StopSignal, limit: @escaping @Sendable (Int64) -> Int64) -> WriteWaiting {
         let stoppedAt = Atomic(Int64.max)
         stop.whenRequested { stoppedAt.store(monotonicMilliseconds(), ordering: .relaxed) }
         var waiting = self
+        waiting.outlastsOutages = true
         waiting.limitOfStop = {
             let time = stoppedAt.load(ordering: .relaxed)
             return time < .max ? limit(monotonicMilliseconds() - time) : nil

@@ -4,15 +4,18 @@ import TestSupport
 import Testing
 
 extension TestWorker {
-    // MARK: - The database, by the real sqlite3
+    // MARK: - The database, by the real sqlite3 or psql
 
     @discardableResult
     func sql(
         _ statement: String, expecting code: Int32? = 0, sourceLocation: SourceLocation = #_sourceLocation,
     ) async throws -> Finished {
-        try await run(
-            ["-batch", "-cmd", ".timeout 20000", database, statement], program: "sqlite3", expecting: code,
-            sourceLocation: sourceLocation)
+        let command =
+            isOnPostgres
+            ? ["-qXAt", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", statement]
+            : ["-batch", "-cmd", ".timeout 20000", database, statement]
+        return try await run(
+            command, program: isOnPostgres ? "psql" : "sqlite3", expecting: code, sourceLocation: sourceLocation)
     }
 
     /// Stops a process between two of its transactions: one that is stopped within a write holds the database for as

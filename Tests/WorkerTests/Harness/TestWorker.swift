@@ -41,7 +41,9 @@ final class TestWorker: Sendable {
         guard mkdir(home, 0o700) == 0, mkdir(scratch, 0o700) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    var database: String { home + "/worker.db" }
+    /// A path, or the URL of a PostgreSQL database.
+    var database: String { state.withLock { $0.variables["WORKER_DB"] } ?? home + "/worker.db" }
+    var isOnPostgres: Bool { database.hasPrefix("postgres://") }
     var cache: String { home + "/cache" }
 
     func url(_ path: String) -> String { origin.url(path) }
@@ -167,7 +169,7 @@ final class TestWorker: Sendable {
     /// Ours without what would tell a worker something, and with the mark that processes of this test are found by.
     private var environment: [String: String] {
         var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("WORKER_") }
-        variables["WORKER_DB"] = database
+        variables["WORKER_DB"] = home + "/worker.db"
         variables["WORKER_CACHE"] = cache
         variables[Self.marker] = home
         return variables.merging(state.withLock { $0.variables }) { $1 }

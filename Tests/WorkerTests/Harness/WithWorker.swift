@@ -35,16 +35,30 @@ func withWorker(
     try await withWorker({ turns.next($0) }, sourceLocation: sourceLocation, body)
 }
 
+/// Lends the same with a PostgreSQL database.
+func withPostgres(
+    _ handler: @escaping @Sendable (LoopbackOrigin.Request) -> LoopbackReply = Pictures.reply,
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (TestWorker) async throws -> Void,
+) async throws {
+    let url = try await PostgresServer.running.value.newSchema()
+    try await withWorker(handler, sourceLocation: sourceLocation) { w in
+        w.set(["WORKER_DB": url])
+        try await body(w)
+    }
+}
+
 extension TestWorker {
     fileprivate func checkNothingIsLeft(_ location: SourceLocation) async throws {
         try await checkProcesses(location)
-        guard access(database, F_OK) == 0 else { return }
+        guard isOnPostgres || access(database, F_OK) == 0 else { return }
         checkFiles(location)
         // What a test has damaged is told until it is mended.
         try await sql("DELETE FROM lost_files")
         let verified = try await run("cache", "verify", expecting: nil)
         #expect(verified.exit == .code(0), "\(verified.output)\(verified.errors)", sourceLocation: location)
-        #expect(try await value("PRAGMA integrity_check") == "ok", sourceLocation: location)
+        if !isOnPostgres {
+            #expect(try await value("PRAGMA integrity_check") == "ok", sourceLocation: location)
+        }
     }
 
     private func checkProcesses(_ location: SourceLocation) async throws {
