@@ -106,7 +106,10 @@ public struct Doctor: Sendable {
         do {
             // Reading would make the lock file that a copied database lacks.
             let hasLock = access(database + ".lock", F_OK) == 0
-            let store = try hasLock ? JobStore.reading(path: database) : JobStore(readOnly: database)
+            let isPostgres = PostgresURL.isOne(database)
+            let store = try hasLock || isPostgres ? JobStore.reading(path: database) : JobStore(readOnly: database)
+            let engine = isPostgres ? "PostgreSQL" : "SQLite"
+            let database = store.path
             let (version, complaints) = try await store.maintenance.integrity()
             let workers = try await store.workers.live()
             let failedSyncs = try await store.cache.totals().failedSyncs
@@ -122,11 +125,11 @@ public struct Doctor: Sendable {
                 return Finding(
                     part: "database", verdict: .warning,
                     detail:
-                        "\(database), SQLite \(version), intact; \(running); the disk failed to sync \(failedSyncs) "
+                        "\(database), \(engine) \(version), intact; \(running); the disk failed to sync \(failedSyncs) "
                         + "files so far, which were discarded: check the disk's health")
             }
             return Finding(
-                part: "database", verdict: .ok, detail: "\(database), SQLite \(version), intact; \(running)")
+                part: "database", verdict: .ok, detail: "\(database), \(engine) \(version), intact; \(running)")
         } catch {
             let verdict: Verdict = error.code == .cannotOpen ? .warning : .failure
             return Finding(part: "database", verdict: verdict, detail: error.message)

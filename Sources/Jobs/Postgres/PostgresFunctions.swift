@@ -1,6 +1,13 @@
 /// Functions, operators and aggregates of the database that SQLite has and PostgreSQL lacks, so that statements and the
 /// SQL of users read the same on both.
 enum PostgresFunctions {
+    /// For users: json_array('https://example.com/a.jpg', …). From version 16 on, PostgreSQL has it by itself.
+    static let before16 = """
+        CREATE FUNCTION json_array(VARIADIC TEXT[]) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+            $$ SELECT to_json($1)::TEXT $$;
+        CREATE FUNCTION json_array() RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '[]' $$
+        """
+
     static let all = """
         -- UTC milliseconds by the server's clock.
         CREATE FUNCTION worker_now() RETURNS BIGINT LANGUAGE sql VOLATILE PARALLEL SAFE
@@ -85,10 +92,6 @@ enum PostgresFunctions {
         CREATE AGGREGATE json_group_array(TEXT)
             (SFUNC = array_append, STYPE = TEXT[], FINALFUNC = worker_json_closed, INITCOND = '{}');
         CREATE AGGREGATE total(NUMERIC) (SFUNC = numeric_add, STYPE = NUMERIC, INITCOND = '0');
-        -- For users: json_array('https://example.com/a.jpg', …). PostgreSQL 16 has it, too, by the same name.
-        CREATE FUNCTION json_array(VARIADIC TEXT[]) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-            $$ SELECT to_json($1)::TEXT $$;
-        CREATE FUNCTION json_array() RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '[]' $$;
 
         -- A condition counts as 1 or 0.
         CREATE FUNCTION worker_plus(BIGINT, BOOLEAN) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS

@@ -139,7 +139,10 @@ enum PostgresSchema {
             start = index + 1
             if clause.first?.is("PRIMARY") == true {
                 key = clause.dropFirst(2).compactMap { if case .word(let name) = $0 { name } else { nil } }
-            } else if let first = clause.first, case .word(let name) = first, !first.is("CONSTRAINT") {
+            } else if let first = clause.first, case .word(let name) = first, !first.is("CONSTRAINT"),
+                // A generated column has no value of its own.
+                !clause.contains(where: { $0.is("VIRTUAL") })
+            {
                 columns.append(name)
                 if clause.contains(where: { $0.is("PRIMARY") }) { key = [name] }
             }

@@ -93,6 +93,7 @@ final class PostgresSession: Sendable {
         try connection.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('worker schema', 0))")
         // Another program may have made it meanwhile.
         if try !isMade(connection) {
+            if connection.serverVersion < 160_000 { try connection.script(PostgresFunctions.before16) }
             for statement in PostgresSchema.statements { try connection.script(statement) }
             try connection.script(
                 """

@@ -5,13 +5,14 @@ import PrefetchWorker
 
 struct DatabaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "db", abstract: "Backs up the database, and rebuilds a damaged one.",
+        commandName: "db", abstract: "Backs up the database, rebuilds a damaged one, and moves it to PostgreSQL.",
         discussion: """
             EXAMPLES:
               worker db backup copies/worker.db
               worker db rebuild --dry-run
+              worker db move postgres://worker@db.example.com/worker
             """,
-        subcommands: [DatabaseBackupCommand.self, DatabaseRebuildCommand.self])
+        subcommands: [DatabaseBackupCommand.self, DatabaseRebuildCommand.self, DatabaseMoveCommand.self])
 }
 
 struct DatabaseBackupCommand: AsyncParsableCommand {
@@ -70,6 +71,9 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let path = try common.databasePath(common.settings())
+            guard !PostgresURL.isOne(path) else {
+                throw SettingsError("\(PostgresURL.shown(path)) is a PostgreSQL database: restore it with pg_restore.")
+            }
             let cache = try common.openCache()
             if inThisProcess {
                 RebuildProcess.endWithParent()

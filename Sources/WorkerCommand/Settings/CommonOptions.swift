@@ -3,7 +3,8 @@ import Jobs
 import PrefetchWorker
 
 enum CommonSettings {
-    static let database = Setting.text("db", "worker.db", "path", "The database; or WORKER_DB.")
+    static let database = Setting.text(
+        "db", "worker.db", "path", "The database: a file, or postgres://USER@HOST/NAME; or WORKER_DB.")
     static let cache = Setting.text(
         "cache", "cache", "place", "The cache's folder, or s3://bucket/prefix; or WORKER_CACHE.")
     static let cacheFolder = Setting.text(
