@@ -69,15 +69,19 @@ final class PostgresConnection: @unchecked Sendable {
         try execute(try name(of: sql), values)
     }
 
+    /// Forgets prepared statements if there are very many. Called between two transactions, whose statements keep
+    /// their names.
+    func trimStatements() throws(PostgresError) {
+        guard prepared.count >= Self.mostPrepared else { return }
+        try script("DEALLOCATE ALL")
+        prepared = [:]
+    }
+
     /// Prepares a statement, unless it is prepared already.
     ///
     /// - Returns: its name.
     func name(of sql: String) throws(PostgresError) -> String {
         if let known = prepared[sql] { return known }
-        if prepared.count >= Self.mostPrepared {
-            try script("DEALLOCATE ALL")
-            prepared = [:]
-        }
         let name = "s\(prepared.count)"
         let translated = PostgresDialect.translated(sql)
         do {

@@ -200,6 +200,7 @@ final class PostgresSession: Sendable {
     ) throws -> R? {
         let connection = try connected()
         do {
+            try connection.trimStatements()
             let begun = try connection.script(begin + (takesTurn ? Self.turn : ""))
             let number = takesTurn ? begun.text(0, 0) : nil
             if takesTurn, number == nil {
