@@ -19,11 +19,11 @@ extension Maintenance {
     /// What these tables hold is about running workers and transactions.
     private static let transient: Set = [
         "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing", "reservations",
-        "job_additions", "removed_links", "quarantined",
+        "job_additions", "removed_links", "quarantined", "suspension",
     ]
     private static let numbered = ["jobs", "items", "workers", "leases", "event_log", "source_facts"]
 
-    /// Copies all rows. Afterwards the jobs of this database are paused, so that no worker goes on with them here.
+    /// Copies all rows. The jobs of this database are paused first, so that no worker goes on with them here.
     ///
     /// - Throws: `refused` if a worker uses one of the databases, or if the other one has a queue of its own.
     public func move(
@@ -37,28 +37,39 @@ extension Maintenance {
             throw JobsError(.refused, "A worker is using \(store.path). Stop all workers first.")
         }
         try await begin(in: target)
+        // First, so that no row is added to a table that was copied already.
+        try await source.write { db in
+            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [source.now().milliseconds])
+        }
         var report = MoveReport()
         for table in PostgresSchema.shapes.keys.sorted() where !Self.transient.contains(table) {
             try await copy(table, to: target, &report, progress)
+        }
+        // Ids of rows that were removed are not given again.
+        let sequences = try await source.read { db in
+            try db.rows("SELECT name, seq FROM sqlite_sequence").reduce(into: [:]) { sequences, row in
+                sequences[row["name"] as String] = row["seq"] as Int64
+            }
         }
         try await target.write { db in
             for table in Self.numbered {
                 try db.script(
                     """
                     SELECT setval(pg_get_serial_sequence('\(table)', 'id'),
-                        (SELECT coalesce(max(id), 0) + 1 FROM \(table)), false)
+                        (SELECT greatest(coalesce(max(id), 0), \(sequences[table] ?? 0)) + 1 FROM \(table)), false)
                     """)
             }
+            // What is true of the old file alone, and of the folder of its machine.
+            try db.run(
+                "DELETE FROM cache_properties WHERE name IN ('log-holder', ?) OR name LIKE 'write-lock-%'",
+                [CacheIndex.placeProperty])
             try CacheProperty.set(Self.mark, to: nil, in: db)
-        }
-        try await source.write { db in
-            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [source.now().milliseconds])
         }
         return report
     }
 
     private func begin(in target: DatabaseGate) async throws(JobsError) {
-        let path = gate.path
+        let path = gate.fileName
         try await target.write { db in
             let mark = try CacheProperty.value(Self.mark, in: db)
             let isEmpty = try !db.exists("SELECT 1 FROM jobs")
@@ -68,6 +79,8 @@ extension Maintenance {
                     "\(target.path) has a queue of its own\(mark.map { ", which is being moved from \($0)" } ?? ""). "
                         + "Move to an empty database or schema.")
             }
+            // Those of the source take their places, such as the name by which the cache knows its index.
+            if mark == nil { try db.run("DELETE FROM cache_properties") }
             try CacheProperty.set(Self.mark, to: path, in: db)
             // Triggers keep this row, and they are off while rows are copied.
             try db.run("DELETE FROM cache_totals")

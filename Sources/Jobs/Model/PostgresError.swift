@@ -9,7 +9,10 @@ struct PostgresError: Error, CustomStringConvertible {
     var description: String { message }
 
     /// Whether the connection can't be used any more.
-    var isOfConnection: Bool { state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state) }
+    var isOfConnection: Bool {
+        // 08P01, a violation of the protocol, is a mistake that comes again.
+        (state.hasPrefix("08") && state != "08P01") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
+    }
 
     /// Whether the server is away, or does not take writes yet, and the same call may succeed once it is back.
     var isOutage: Bool { isOfConnection || state == "25006" }
@@ -23,6 +26,7 @@ struct PostgresError: Error, CustomStringConvertible {
         case "P0001": message
         case "23514": constraint ?? message
         // Integrity, data and syntax: what a trigger of the user's may fail with by its own fault.
+        case "42501", "42P18": nil
         case _ where ["22", "23", "42"].contains(state.prefix(2)): message
         default: nil
         }

@@ -23,7 +23,7 @@ final class PostgresConnection: @unchecked Sendable {
         }
         self.raw = raw
         guard library.status(raw) == CONNECTION_OK else {
-            let message = Self.message(library.errorMessage(raw))
+            let message = PostgresURL.hidingPassword(of: url, in: Self.message(library.errorMessage(raw)))
             library.finish(raw)
             isOpen = false
             throw PostgresError(state: Self.state(of: message), message: message, constraint: nil)

@@ -89,6 +89,19 @@ enum PostgresCounters {
             IF NOT EXISTS (SELECT 1 FROM old_rows JOIN new_rows USING (id) WHERE old_rows.state <> new_rows.state) THEN
                 RETURN NULL;
             END IF;
+            -- Before the events of jobs that end with them. Those that a worker moves by itself it logs itself.
+            INSERT INTO event_log (at, detail)
+                SELECT worker_now(), json_agg(event ORDER BY id)::TEXT FROM (
+                    SELECT new_rows.id, json_build_array(new_rows.id, new_rows.job,
+                        CASE WHEN new_rows.state = 'done' AND new_rows.cached <> 0 THEN 'cached'
+                            WHEN new_rows.state = 'failed' AND new_rows.blacklisted <> 0 THEN 'blacklisted'
+                            ELSE new_rows.state END, new_rows.class) AS event,
+                        row_number() OVER (ORDER BY new_rows.id) / \(Schema.eventsPerRow) AS part
+                        FROM old_rows JOIN new_rows USING (id)
+                        WHERE old_rows.state <> new_rows.state AND new_rows.state IN ('done', 'failed', 'cancelled')
+                            AND NOT EXISTS (SELECT 1 FROM moving
+                                WHERE (item = new_rows.id OR item = -new_rows.job) AND moving.state = new_rows.state)
+                    ) AS events GROUP BY part ORDER BY part;
             FOR one IN SELECT new_rows.job,
                 \(deltas),
                 bool_or(new_rows.state = 'queued' AND old_rows.state IN ('failed', 'cancelled')) AS reopens,
@@ -114,19 +127,6 @@ enum PostgresCounters {
                 END IF;
                 \(PostgresDialect.translated(Schema.finishJob("one.job").replacing(";", with: "")));
             END LOOP;
-            -- Those that a worker moves by itself it logs itself.
-            INSERT INTO event_log (at, detail)
-                SELECT worker_now(), json_agg(event ORDER BY id)::TEXT FROM (
-                    SELECT new_rows.id, json_build_array(new_rows.id, new_rows.job,
-                        CASE WHEN new_rows.state = 'done' AND new_rows.cached <> 0 THEN 'cached'
-                            WHEN new_rows.state = 'failed' AND new_rows.blacklisted <> 0 THEN 'blacklisted'
-                            ELSE new_rows.state END, new_rows.class) AS event,
-                        row_number() OVER (ORDER BY new_rows.id) / \(Schema.eventsPerRow) AS part
-                        FROM old_rows JOIN new_rows USING (id)
-                        WHERE old_rows.state <> new_rows.state AND new_rows.state IN ('done', 'failed', 'cancelled')
-                            AND NOT EXISTS (SELECT 1 FROM moving
-                                WHERE (item = new_rows.id OR item = -new_rows.job) AND moving.state = new_rows.state)
-                    ) AS events GROUP BY part ORDER BY part;
             RETURN NULL;
         END $$;
         CREATE TRIGGER items_count_update AFTER UPDATE ON items REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows

@@ -34,7 +34,8 @@ enum PostgresFunctions {
         END $$;
 
         CREATE FUNCTION worker_integer(TEXT) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
-            $$ SELECT coalesce(substring(substring($1 from '^\\s*([+-]?[0-9]+)') for 19), '0')::NUMERIC::BIGINT $$;
+            $$ SELECT trunc(least(greatest(coalesce(substring(left($1, 100) from '^\\s*([+-]?[0-9]+)'), '0')::NUMERIC,
+                -9223372036854775808), 9223372036854775807))::BIGINT $$;
         CREATE FUNCTION worker_integer(NUMERIC) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
             $$ SELECT trunc(least(greatest($1, -9223372036854775808), 9223372036854775807))::BIGINT $$;
         CREATE FUNCTION worker_integer(DOUBLE PRECISION) RETURNS BIGINT LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
@@ -60,7 +61,8 @@ enum PostgresFunctions {
             SELECT '^' || replace(replace(regexp_replace($1, '([.+(){}|$\\\\])', '\\\\\\1', 'g'), '?', '.'), '*', '.*')
                 || '$' $$;
 
-        CREATE FUNCTION json_valid(TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN
+        -- No parallel worker may begin the subtransaction that catching an error needs.
+        CREATE FUNCTION json_valid(TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$ BEGIN
             PERFORM $1::JSON;
             RETURN true;
         EXCEPTION WHEN others THEN

@@ -30,7 +30,7 @@ final class PostgresSession: Sendable {
         self.uptime = uptime
         path = PostgresURL.shown(url)
         clock = PostgresClock(uptime: uptime)
-        liveness = SessionLocks(path: path) { try Self.connect(url) }
+        liveness = SessionLocks(path: path, uptime: uptime) { try Self.connect(url) }
         do {
             let first = try Self.connect(url)
             try prepare(first, creates: creates)
@@ -66,6 +66,7 @@ final class PostgresSession: Sendable {
             """
             SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET client_min_messages = 'warning'; SET jit = off;
             SET standard_conforming_strings = on; SET idle_in_transaction_session_timeout = '10s';
+            SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0;
             SET worker.session = 'on'
             """)
         return connection
@@ -75,6 +76,8 @@ final class PostgresSession: Sendable {
         if let open = connection.withLock({ $0 }) { return open }
         let new = try Self.connect(url)
         connection.withLock { $0 = new }
+        // At once, so that others see that this program lives. Best effort: the next check tries again.
+        try? liveness.restore()
         return new
     }
 
@@ -85,6 +88,10 @@ final class PostgresSession: Sendable {
                 .cannotOpen,
                 "The server of \(path) is PostgreSQL \(connection.serverVersion / 10_000); version 15 or later is needed."
             )
+        }
+        guard try connection.script("SHOW server_encoding").text(0, 0) == "UTF8" else {
+            throw JobsError(
+                .cannotOpen, "The database \(path) must have the encoding UTF8: CREATE DATABASE … ENCODING 'UTF8'.")
         }
         if try isMade(connection) { return }
         guard creates else {
@@ -186,7 +193,9 @@ final class PostgresSession: Sendable {
     /// A commit that need not be durable does not wait for the log; see
     /// https://www.postgresql.org/docs/15/wal-async-commit.html
     private static func begin(_ isDurable: Bool) -> String {
-        isDurable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off"
+        isDurable
+            ? "BEGIN ISOLATION LEVEL READ COMMITTED"
+            : "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off"
     }
 
     /// The transaction's number tells, after a lost answer, whether it was committed.
@@ -214,7 +223,8 @@ final class PostgresSession: Sendable {
             try commit(number, on: connection)
             return result
         } catch {
-            if let error = error as? PostgresError, error.isOfConnection {
+            // One to a server that takes no writes leads elsewhere when it is made again.
+            if let error = error as? PostgresError, error.isOutage {
                 self.connection.withLock { $0 = nil }
             } else {
                 do { try connection.script("ROLLBACK") } catch { self.connection.withLock { $0 = nil } }
@@ -230,12 +240,21 @@ final class PostgresSession: Sendable {
         } catch {
             guard error.isOfConnection, let number else { throw error }
             self.connection.withLock { $0 = nil }
-            guard try outlastingOutages({ try isCommitted(number) }) else { throw error }
+            let isDone: Bool
+            do {
+                isDone = try outlastingOutages { try isCommitted(number) }
+            } catch _ {
+                // Not an error of the connection, after which the transaction would run again.
+                throw JobsError(
+                    .inputOutput, "The database \(path) can't be reached, and the last commit got no answer.")
+            }
+            if !isDone { throw error }
         }
     }
 
     /// Whether a transaction was committed whose answer was lost. One that still runs is waited for.
     private func isCommitted(_ number: String) throws -> Bool {
+        let start = uptime()
         while true {
             let status: String?
             do {
@@ -248,6 +267,9 @@ final class PostgresSession: Sendable {
                 throw error
             }
             guard status == "in progress" else { return status == "committed" }
+            guard uptime() - start < waiting.limitOfStop() ?? .max else {
+                throw JobsError(.inputOutput, "The last commit of \(path) is still in progress.")
+            }
             usleep(50_000)
         }
     }

@@ -6,11 +6,12 @@ public enum PostgresURL {
 
     /// The URL as it may be shown: without passwords.
     public static func shown(_ url: String) -> String {
+        guard isOne(url) else { return url }
         var shown = url
         if let scheme = shown.firstRange(of: "://") {
+            // The last @: a password with a slash that should have been encoded is hidden, too.
             let rest = shown[scheme.upperBound...]
-            let authority = rest.prefix { !"/?#".contains($0) }
-            if let at = authority.lastIndex(of: "@"), let colon = authority[..<at].firstIndex(of: ":") {
+            if let at = rest.lastIndex(of: "@"), let colon = rest[..<at].firstIndex(of: ":") {
                 shown.removeSubrange(colon..<at)
             }
         }
@@ -22,6 +23,14 @@ public enum PostgresURL {
 
     /// What every connection should have, where the URL does not say otherwise: a server that has vanished is noticed
     /// after some 20 s, and `application_name` tells an administrator whose session it is.
+    /// A message of libpq, which quotes what it can't read, without the password of the URL.
+    static func hidingPassword(of url: String, in message: String) -> String {
+        guard let scheme = url.firstRange(of: "://"), let at = url[scheme.upperBound...].lastIndex(of: "@"),
+            let colon = url[scheme.upperBound..<at].firstIndex(of: ":"), url.index(after: colon) < at
+        else { return message }
+        return message.replacing(url[url.index(after: colon)..<at], with: "…")
+    }
+
     static func withDefaults(_ url: String) -> String {
         let defaults = [
             ("connect_timeout", "10"), ("keepalives_idle", "10"), ("keepalives_interval", "5"),

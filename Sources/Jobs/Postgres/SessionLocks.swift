@@ -11,8 +11,17 @@ internal import SystemPackage
 final class SessionLocks: Sendable {
     private struct State {
         var connection: PostgresConnection?
+        /// What this program wants to be marked, and what it has locked. After a lost connection the server may hold the
+        /// old session's locks for some seconds more.
+        var wanted: Set<Mark> = []
         var held: Set<Mark> = []
+        /// Until when, by the uptime, a missing lock tells nothing: after a restart of the server or a lost network,
+        /// others need time to come back, too.
+        var blindUntil: Int64 = 0
     }
+
+    /// Milliseconds.
+    private static let timeToComeBack: Int64 = 10_000
 
     /// A lock's first key is the table that the mark is about, and the second the number of the row.
     private struct Mark: Hashable {
@@ -43,10 +52,15 @@ final class SessionLocks: Sendable {
 
     private let path: String
     private let connect: @Sendable () throws -> PostgresConnection
+    private let uptime: @Sendable () -> Int64
     private let state = Mutex(State())
 
-    init(path: String, connect: @escaping @Sendable () throws -> PostgresConnection) {
+    init(
+        path: String, uptime: @escaping @Sendable () -> Int64,
+        connect: @escaping @Sendable () throws -> PostgresConnection,
+    ) {
         self.path = path
+        self.uptime = uptime
         self.connect = connect
     }
 
@@ -60,26 +74,35 @@ final class SessionLocks: Sendable {
                 throw error
             } catch {
                 state.connection = nil
+                state.held = []
+                state.blindUntil = .max
             }
         }
         let connection = try connect()
         // The server finds a client dead after some 20 s without an answer.
         try connection.script(
             "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2")
-        for mark in state.held where try !Self.isTrue(connection.script("SELECT pg_try_advisory_lock\(mark.keys)")) {
-            // Another program has taken the place of this one. Its leases are over, and its fences hold.
-            state.held.remove(mark)
-        }
+        if state.blindUntil == .max { state.blindUntil = uptime() + Self.timeToComeBack }
         state.connection = connection
+        try lockMissing(&state)
         return try Self.isTrue(connection.script(query))
+    }
+
+    private func lockMissing(_ state: inout State) throws {
+        guard let connection = state.connection else { return }
+        for mark in state.wanted.subtracting(state.held)
+        where try Self.isTrue(connection.script("SELECT pg_try_advisory_lock\(mark.keys)")) {
+            state.held.insert(mark)
+        }
     }
 
     private static func isTrue(_ result: PostgresResult) -> Bool { result.rowCount > 0 && result.integer(0, 0) != 0 }
 
     private func hold(_ mark: Mark) throws -> Bool {
         try state.withLock { state in
-            if state.held.contains(mark) { return true }
+            if state.wanted.contains(mark) { return true }
             guard try ask("SELECT pg_try_advisory_lock\(mark.keys)", &state) else { return false }
+            state.wanted.insert(mark)
             state.held.insert(mark)
             return true
         }
@@ -87,6 +110,7 @@ final class SessionLocks: Sendable {
 
     private func letGo(_ mark: Mark) {
         state.withLock { state in
+            state.wanted.remove(mark)
             guard state.held.remove(mark) != nil else { return }
             // Best effort: the lock ends with the session.
             _ = try? ask("SELECT pg_advisory_unlock\(mark.keys)", &state)
@@ -98,7 +122,8 @@ final class SessionLocks: Sendable {
         state.withLock { state in
             // Nothing is known without a connection, and an item must not be taken from a worker that may be alive.
             let query = "SELECT EXISTS (\(mark.holders)\(isOther ? " AND pid <> pg_backend_pid()" : ""))"
-            return (try? ask(query, &state)) ?? true
+            guard let isHeld = try? ask(query, &state) else { return true }
+            return isHeld || uptime() < state.blindUntil
         }
     }
 }
@@ -106,7 +131,11 @@ final class SessionLocks: Sendable {
 extension SessionLocks: Liveness {
     func restore() throws(JobsError) {
         do {
-            _ = try state.withLock { state in state.held.isEmpty ? true : try ask("SELECT true", &state) }
+            try state.withLock { state in
+                guard !state.wanted.isEmpty else { return }
+                _ = try ask("SELECT true", &state)
+                try lockMissing(&state)
+            }
         } catch {
             throw JobsError(wrapping: error, path: path)
         }

@@ -65,10 +65,12 @@ extension HelperPool {
         "MALLOC_MMAP_THRESHOLD_": "67108864", "MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "16777216",
     ]
 
-    /// The changes to the worker's own environment: malloc's settings are added. The worker's settings and its bucket's
-    /// keys are removed, since they may be secrets.
+    /// The changes to the worker's own environment: malloc's settings are added. The worker's settings, its bucket's
+    /// keys and libpq's passwords are removed, since they may be secrets.
     private static let environment: [Environment.Key: String?] = {
-        let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("WORKER_") || $0.hasPrefix("AWS_") }
+        let names = ProcessInfo.processInfo.environment.keys.filter {
+            $0.hasPrefix("WORKER_") || $0.hasPrefix("AWS_") || $0.hasPrefix("PG")
+        }
         return names.reduce(into: allocation) { $0[Environment.Key(stringLiteral: $1)] = .some(nil) }
     }()
 

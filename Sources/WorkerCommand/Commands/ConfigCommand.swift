@@ -1,4 +1,5 @@
 import ArgumentParser
+import Jobs
 
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -79,7 +80,10 @@ struct ConfigShowCommand: AsyncParsableCommand {
         }
         let isHidden = setting.isSecret && !showCredentials
         return Line(
-            name: setting.name, value: isHidden ? "(hidden)" : written.texts.joined(separator: ", "),
+            name: setting.name,
+            value: isHidden
+                ? "(hidden)"
+                : written.texts.map { showCredentials ? $0 : PostgresURL.shown($0) }.joined(separator: ", "),
             source: written.source.description)
     }
 }

@@ -7,8 +7,8 @@ struct DatabaseMoveCommand: AsyncParsableCommand {
         abstract: "Copies a SQLite database into a PostgreSQL database, which several machines can share.",
         discussion: """
             Stop all workers first. The command makes the tables in the PostgreSQL database and copies all jobs, items, results, \
-            schedules, recipes, limits and the cache's index. Start it again if it was interrupted: it goes on. Then the jobs \
-            of the old database are paused, and the old file stays as it is. Files in a cache folder are copied to a bucket \
+            schedules, recipes, limits and the cache's index. It pauses the jobs of the old database first; otherwise the old \
+            file stays as it is. Start it again if it was interrupted: it goes on. Files in a cache folder are copied to a bucket \
             with `worker cache upload`.
             Exit code 0 when all rows were copied, 1 when PostgreSQL refused some (the output says how many).
 

@@ -1,4 +1,5 @@
 import Core
+import FoundationEssentials
 import Jobs
 import Lists
 import PrefetchWorker
@@ -62,7 +63,13 @@ struct JobIntake: Sendable {
 
     var rows: ListRows { ListRows(rewind: spool.rewind, next: spool.next) }
 
+    /// The database's folder; a PostgreSQL database has none, and its lists are kept with other temporary files.
     private static func folder(of path: String) -> String {
+        if PostgresURL.isOne(path) { return ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
+        return folder(ofFile: path)
+    }
+
+    private static func folder(ofFile path: String) -> String {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 }

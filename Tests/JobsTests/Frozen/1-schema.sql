@@ -923,8 +923,10 @@ CREATE TRIGGER jobs_expand_recipes_update AFTER UPDATE OF variants ON jobs WHEN 
     SELECT RAISE(ABORT, 'variants names a recipe that does not exist; SELECT name FROM recipes lists those that do')
         WHERE EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') WHERE value GLOB 'recipe:*'
             AND substr(value, 8) NOT IN (SELECT name FROM recipes));
-    UPDATE jobs SET variants = (SELECT group_concat(coalesce(recipes.variants, word.value), ' ')
-        FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> '')
+    UPDATE jobs SET variants = (SELECT group_concat(part, ' ')
+        FROM (SELECT coalesce(recipes.variants, word.value) AS part FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word
+            LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> ''
+            ORDER BY word.key) AS parts)
         WHERE id = NEW.id;
 END;
 CREATE TRIGGER items_expand_recipes AFTER INSERT ON items WHEN instr(NEW.variants, 'recipe:') > 0 AND instr((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') > 0
@@ -936,8 +938,10 @@ CREATE TRIGGER items_expand_recipes_update AFTER UPDATE OF variants ON items WHE
     SELECT RAISE(ABORT, 'variants names a recipe that does not exist; SELECT name FROM recipes lists those that do')
         WHERE EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') WHERE value GLOB 'recipe:*'
             AND substr(value, 8) NOT IN (SELECT name FROM recipes));
-    UPDATE items SET variants = (SELECT group_concat(coalesce(recipes.variants, word.value), ' ')
-        FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> '')
+    UPDATE items SET variants = (SELECT group_concat(part, ' ')
+        FROM (SELECT coalesce(recipes.variants, word.value) AS part FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word
+            LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> ''
+            ORDER BY word.key) AS parts)
         WHERE id = NEW.id;
 END;
 CREATE TRIGGER jobs_notify AFTER UPDATE OF state ON jobs
