@@ -240,10 +240,10 @@ struct PostgresTests {
 struct SeveralMachineTests {
     @Test func `Two machines share one queue and one bucket, and one of them is killed`() async throws {
         let url = try await PostgresServer.running.value.newSchema()
-        try await withBucket({ .delayed(milliseconds: 30, then: Pictures.reply($0)) }) { w, bucket in
+        try await withBucket({ .delayed(milliseconds: 200, then: Pictures.reply($0)) }) { w, bucket in
             w.set(["WORKER_DB": url])
             try await w.run("init")
-            try await w.enqueue((0..<600).map { w.url("/\($0).png") } + ["--variant", "t=32x,webp"])
+            try await w.enqueue((0..<200).map { w.url("/\($0).png") } + ["--variant", "t=32x,webp"])
             let other = w.place("other")
             let survivor = try await w.startRegistered()
             let dying = try await w.startRegistered("--cache-folder", other)
@@ -258,7 +258,7 @@ struct SeveralMachineTests {
             }
             survivor.send(SIGTERM)
             #expect(try await survivor.wait() == .code(0))
-            #expect(try await w.value("SELECT done + cached FROM jobs") == "600")
+            #expect(try await w.value("SELECT done + cached FROM jobs") == "200")
             let entries = Set(try await w.rows("SELECT blob FROM entries"))
             #expect(try await bucket.blobs().isSuperset(of: entries))
             // A third machine reads what the others have made.
