@@ -23,8 +23,8 @@ enum PostgresSchema {
         return [PostgresFunctions.all] + translated + [PostgresCounters.triggers] + turns
     }()
 
-    /// Ends each name of a table in which only this program writes during a run. What they hold is made anew after a
-    /// crash of the server, so their rows are not logged.
+    /// Tables in which only workers write, about what they are doing now. After a crash of the server workers write all
+    /// of it again, so PostgreSQL need not log these rows.
     private static let unlogged: Set = [
         "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing",
     ]

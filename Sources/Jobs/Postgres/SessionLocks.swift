@@ -177,6 +177,7 @@ extension SessionLocks: Liveness {
         }
     }
 
+    // Without a connection no mark can be made, and the caller goes on as if another program had made it.
     func hold(batch key: String) -> Bool { (try? hold(.batch(key))) ?? false }
 
     func hold(addition job: JobID) -> Bool { (try? hold(.addition(job))) ?? false }
