@@ -225,6 +225,18 @@ struct PostgresTests {
             #expect(refused.exit != .code(0))
             #expect(refused.errors.contains("postgres://worker@127.0.0.1:1/none"), "\(refused.errors)")
             #expect(!refused.errors.contains("secret"))
+            for (url, exit, sentence) in [
+                // Passwords that are not encoded, and a host whose name has words of other errors.
+                ("postgres://worker:secr%zzet@127.0.0.1/x", 73 as Int32, "invalid percent-encoded token"),
+                ("postgres://worker:sec/ret@127.0.0.1:1/x", 73, "can't be opened"),
+                ("postgres://worker:secret@password.invalid/x", 74, "can't be reached: could not translate host name"),
+                (w.database.replacing("/worker?", with: "/none?"), 73, "database \"none\" does not exist"),
+                (w.database.replacing("worker@", with: "nobody@"), 73, "role \"nobody\" does not exist"),
+            ] {
+                let told = try await w.run("status", "--db", url, expecting: exit)
+                #expect(told.errors.contains(sentence), "\(told.errors)")
+                #expect(!told.errors.contains("secr") && !told.errors.contains("sec/"), "\(told.errors)")
+            }
             let empty = try await w.run("status", expecting: nil)
             #expect(empty.errors.contains("Make it with: worker init --db"), "\(empty.errors)")
             try await w.run("init")

@@ -41,20 +41,24 @@ final class PostgresConnection: @unchecked Sendable {
     /// Such as 150018.
     var serverVersion: Int { Int(library.serverVersion(raw)) }
 
-    /// libpq gives no code for a connection that could not be made; only the server's sentence tells a wrong password
-    /// from a server that is not there.
+    /// libpq gives no code for a connection that could not be made. The server's own sentence follows `FATAL:`; without a
+    /// server's name, the URL could not be read.
     private static func state(of message: String) -> String {
-        if message.contains("does not exist") || message.contains("invalid") { return "3D000" }
-        if message.contains("authentication") || message.contains("password") || message.contains("pg_hba") {
-            return "28000"
+        if let fatal = message.firstRange(of: "FATAL:") {
+            let sentence = message[fatal.upperBound...]
+            if sentence.contains("does not exist") { return "3D000" }
+            return ["authentication", "pg_hba", "permitted"].contains { sentence.contains($0) } ? "28000" : "08001"
         }
-        return "08001"
+        if message.contains("fe_sendauth") { return "28000" }
+        let isAboutServer = ["connection to server", "could not translate host name"].contains { message.contains($0) }
+        return isAboutServer ? "08001" : "3D000"
     }
 
-    /// The message in one line, without the full stop that sentences around it add.
+    /// The message in one line, without libpq's hints, which are indented, and without the full stop that sentences
+    /// around it add.
     private static func message(_ text: UnsafePointer<CChar>?) -> String {
         let lines = text.map { String(cString: $0) } ?? "no message"
-        let line = lines.split(separator: "\n").joined(separator: " ").replacing("\t", with: "")
+        let line = lines.split(separator: "\n").filter { !$0.hasPrefix("\t") }.joined(separator: " ")
         return String(line.last == "." ? line.dropLast() : line[...])
     }
 
