@@ -106,7 +106,7 @@ public struct Doctor: Sendable {
         do {
             // Reading would make the lock file that a copied database lacks.
             let hasLock = access(database + ".lock", F_OK) == 0
-            let isPostgres = PostgresURL.isOne(database)
+            let isPostgres = PostgresURL.isPostgres(database)
             let store = try hasLock || isPostgres ? JobStore.reading(path: database) : JobStore(readOnly: database)
             let engine = isPostgres ? "PostgreSQL" : "SQLite"
             let database = store.path

@@ -21,7 +21,7 @@ public final class DatabaseGate: Sendable {
     /// lock.
     public static let leaseDuration: Int64 = 60_000
 
-    /// What to do if the file is missing.
+    /// What to do if the file, or the tables in PostgreSQL, are missing.
     public enum Missing: Sendable {
         case create
         case refuse
@@ -31,9 +31,9 @@ public final class DatabaseGate: Sendable {
     ///
     /// - Parameters:
     ///   - path: a file, or the URL of a PostgreSQL database, `postgres://user@host/name`.
-    ///   - now: the machine's clock. PostgreSQL's server has the only clock that counts for all machines; this one
-    ///     measures the time since the server's was last read.
-    ///   - uptime: milliseconds since the machine was started, which distinguish a jump of `now` from passed time.
+    ///   - now: the machine's clock. With PostgreSQL it is not used once the server's clock has been read.
+    ///   - uptime: milliseconds since the machine was started, which distinguish a jump of `now` from passed time. With
+    ///     PostgreSQL they count on from the last reading of the server's clock.
     ///   - leaseDuration: how long a lease lasts without a heartbeat, in milliseconds.
     ///   - syncs: whether a commit is on the disk when it returns. Off only for measurements.
     ///   - waiting: how long writes wait for other programs. Reads do not wait for writers, and neither does opening a
@@ -49,7 +49,7 @@ public final class DatabaseGate: Sendable {
         waiting: WriteWaiting = WriteWaiting(),
     ) throws(JobsError) {
         self.leaseDuration = leaseDuration
-        if PostgresURL.isOne(path) {
+        if PostgresURL.isPostgres(path) {
             let session = try PostgresSession(
                 url: path, creates: missing == .create, syncs: syncs, waiting: waiting, uptime: uptime)
             self.path = session.path
@@ -121,7 +121,4 @@ enum DatabaseEngine: Sendable {
 extension DatabaseGate {
     /// The current time: of the machine's clock, or of PostgreSQL's server.
     public var currentTime: WallTime { now() }
-
-    /// Whether the database is PostgreSQL, and so may have workers on several machines.
-    public var isOfSeveralMachines: Bool { sqlite == nil }
 }

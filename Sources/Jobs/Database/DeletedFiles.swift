@@ -3,7 +3,8 @@ internal import Synchronization
 /// Notices that files were deleted or replaced while they were in use.
 extension DatabaseGate {
     /// Checks that the database and its log still exist under their names, and restores a lock file that doesn't. On
-    /// PostgreSQL, it restores the marks of a lost connection.
+    /// PostgreSQL, it takes this program's advisory locks again after a lost connection, and reads the server's clock if
+    /// the last reading is old.
     ///
     /// - Throws: `replaced` if one of the two was deleted, or another file has its name: no other program sees later
     ///   writes.

@@ -1,6 +1,8 @@
 internal import SystemPackage
 
-/// Which workers are alive, and which programs are adding lists or warming batches. The marks of a program end with it.
+/// Which workers are alive, and which programs are adding lists or warming batches.
+///
+/// A mark is a lock that says: this worker, list or batch belongs to a living program. It ends with the program.
 protocol Liveness: Sendable {
     /// Makes the marks again if they were lost while this program runs.
     func restore() throws(JobsError)

@@ -1,16 +1,16 @@
-/// How long a write waits for other programs' writes.
+/// How long calls wait: for other programs' writes, and for a PostgreSQL server that can't be reached.
 public struct WriteWaiting: Sendable {
     /// Milliseconds; 0 to fail at once.
     public var limit: Int64
-    /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
-    /// seconds.
+    /// Gets a sentence when a write has waited for two seconds (with SQLite it names the program that holds the lock),
+    /// and one each when an outage of the server begins and ends.
     public var announce: (@Sendable (String) -> Void)?
     /// After a request to stop: the maximum milliseconds that a write waits, if `limit` is not lower. Nil before such a
     /// request.
     public var limitOfStop: @Sendable () -> Int64? = { nil }
 
-    /// Whether calls wait for a server that can't be reached, until a stop is requested. Workers do; a command fails at
-    /// once.
+    /// Whether calls wait for a server that can't be reached, until a stop is requested. Workers do; a command
+    /// tries once.
     public var outlastsOutages = false
 
     /// 40 s are longer than any reasonable statement of a user.

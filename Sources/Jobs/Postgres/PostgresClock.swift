@@ -25,7 +25,7 @@ final class PostgresClock: Sendable {
 
     var isOld: Bool { reading.withLock { $0.map { uptime() - $0.at > Self.longest } ?? true } }
 
-    /// Reads the server's clock. The time of the request counts half.
+    /// Reads the server's clock, and assumes that the server read it halfway through the request.
     func read(_ connection: PostgresConnection) throws(PostgresError) {
         let start = uptime()
         let server = try connection.script("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT")

@@ -11,7 +11,7 @@ final class PostgresConnection: @unchecked Sendable {
     private var prepared: [String: String] = [:]
     private(set) var changesCount = 0
 
-    /// More texts than a worker has. A program that makes new ones all the time starts again.
+    /// A worker has fewer different statements. A program that exceeds this number drops them all and prepares again.
     private static let mostPrepared = 2_000
 
     /// - Parameter url: as libpq reads it, `postgres://user:password@host:port/database?options`.
@@ -41,8 +41,8 @@ final class PostgresConnection: @unchecked Sendable {
     /// Such as 150018.
     var serverVersion: Int { Int(library.serverVersion(raw)) }
 
-    /// libpq gives no code for a connection that could not be made. The server's own sentence follows `FATAL:`; without a
-    /// server's name, the URL could not be read.
+    /// libpq gives no SQLSTATE when it can't connect, so this reads its message: the server's sentence follows `FATAL:`,
+    /// and a message that names no server is about the URL.
     private static func state(of message: String) -> String {
         if let fatal = message.firstRange(of: "FATAL:") {
             let sentence = message[fatal.upperBound...]
@@ -73,8 +73,8 @@ final class PostgresConnection: @unchecked Sendable {
         try execute(try name(of: sql), values)
     }
 
-    /// Forgets prepared statements if there are very many. Called between two transactions, whose statements keep
-    /// their names.
+    /// Drops all prepared statements if there are very many. Call it between transactions: a running transaction still
+    /// uses their names.
     func trimStatements() throws(PostgresError) {
         guard prepared.count >= Self.mostPrepared else { return }
         try script("DEALLOCATE ALL")
@@ -170,7 +170,7 @@ extension SQLValue {
         case .real(let value):
             value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
         case .text(let text): text
-        // No column has bytes; those that are looked for were text.
+        // No column holds bytes: a value that was given as bytes is compared with text.
         case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
         }
     }

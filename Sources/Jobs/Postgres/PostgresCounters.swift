@@ -71,7 +71,7 @@ enum PostgresCounters {
             WHEN (\(isOn)) EXECUTE FUNCTION items_count_insert();
         """
 
-    /// What a URL has and a number, white space or nothing has not.
+    /// Matches a character that no number and no white space has. Text without such a character is no URL.
     private static let letters = "[^0-9.e+ \\t\\n\\r-]"
 
     private static let deltas = ItemSchema.counters.map { column, condition in
@@ -89,7 +89,8 @@ enum PostgresCounters {
             IF NOT EXISTS (SELECT 1 FROM old_rows JOIN new_rows USING (id) WHERE old_rows.state <> new_rows.state) THEN
                 RETURN NULL;
             END IF;
-            -- Before the events of jobs that end with them. Those that a worker moves by itself it logs itself.
+            -- Logs the items first, then the jobs that end with them. Items in moving are left out: the worker that moves
+            -- them logs them.
             INSERT INTO event_log (at, detail)
                 SELECT worker_now(), json_agg(event ORDER BY id)::TEXT FROM (
                     SELECT new_rows.id, json_build_array(new_rows.id, new_rows.job,

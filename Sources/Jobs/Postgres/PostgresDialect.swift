@@ -1,7 +1,7 @@
 /// Translates statements that are written for SQLite, so that each is written once.
 ///
-/// Most of it is the same in both. Functions that only SQLite has are functions of the database on PostgreSQL, see
-/// ``PostgresSchema``; here is what has to be written in another way.
+/// Functions that PostgreSQL lacks are created in the database (``PostgresFunctions``). This type rewrites the syntax that
+/// differs.
 enum PostgresDialect {
     static func translated(_ sql: String) -> String { text(of: rewritten(tokens(of: sql))) }
 

@@ -1,7 +1,7 @@
 /// The schema on PostgreSQL: that of SQLite, translated, with functions in place of triggers' bodies.
 ///
 /// SQLite runs triggers in the reverse order of their creation, and PostgreSQL in the order of their names; so names
-/// begin with a number that falls.
+/// begin with a number that counts down (`w042_…`).
 enum PostgresSchema {
     /// The columns of a table, and those of its primary key.
     struct Shape {
@@ -29,7 +29,7 @@ enum PostgresSchema {
         "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing",
     ]
 
-    /// Tables in which users write, and so take the turn of a writer.
+    /// Tables to which users write. A trigger takes the write lock for each such statement.
     private static let shared = [
         "jobs", "items", "limits", "blacklist_entries", "recipes", "schedules", "cache_entries", "sources", "blobs",
         "suspension",

@@ -5,7 +5,8 @@ internal import Synchronization
 /// A PostgreSQL database behind the gate. Its calls block; use it on the gate's queue.
 ///
 /// One program writes at a time, as on SQLite: each write transaction takes an advisory lock first. Reads run beside
-/// it, each on a snapshot of its own. A lost connection fails the call, and the next call makes another.
+/// it, each on a snapshot of its own. If the connection is lost, a command's call fails. A worker's
+/// call connects again and repeats the transaction.
 final class PostgresSession: Sendable {
     /// The URL without its password.
     let path: String
@@ -17,7 +18,7 @@ final class PostgresSession: Sendable {
     private let uptime: @Sendable () -> Int64
     private let connection = Mutex<PostgresConnection?>(nil)
 
-    /// The server must be at least this version: transition tables, identity columns and `NULLS` as they are used here.
+    /// The server must be at least this version: the oldest that the tests run on.
     private static let oldest = 150_000
 
     init(
@@ -120,7 +121,8 @@ final class PostgresSession: Sendable {
 
     // MARK: - Transactions
 
-    /// A deadlock is possible only with a program that takes no turn; it ends as soon as one of both is repeated.
+    /// A deadlock needs a program that writes without the write lock. It ends when one of the two transactions is
+    /// repeated.
     private static let repetitions = 5
 
     func write<R>(isDurable: Bool, _ body: (PostgresConnection) throws -> R) throws -> R {
@@ -223,7 +225,7 @@ final class PostgresSession: Sendable {
             try commit(number, on: connection)
             return result
         } catch {
-            // One to a server that takes no writes leads elsewhere when it is made again.
+            // If the server takes no writes, the next connection may reach another server of the URL.
             if let error = error as? PostgresError, error.isOutage {
                 self.connection.withLock { $0 = nil }
             } else {
@@ -252,7 +254,7 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// Whether a transaction was committed whose answer was lost. One that still runs is waited for.
+    /// Whether a transaction was committed, if its COMMIT got no answer. Waits while it is still running.
     private func isCommitted(_ number: String) throws -> Bool {
         let start = uptime()
         while true {

@@ -1,12 +1,12 @@
 /// The URL of a PostgreSQL database, as libpq reads it: `postgres://user:password@host:port/database?options`.
 public enum PostgresURL {
-    public static func isOne(_ path: String) -> Bool {
+    public static func isPostgres(_ path: String) -> Bool {
         path.hasPrefix("postgres://") || path.hasPrefix("postgresql://")
     }
 
     /// The URL as it may be shown: without passwords.
     public static func shown(_ url: String) -> String {
-        guard isOne(url) else { return url }
+        guard isPostgres(url) else { return url }
         var shown = url
         if let scheme = shown.firstRange(of: "://") {
             // The last @: a password with a slash that should have been encoded is hidden, too.
@@ -21,9 +21,7 @@ public enum PostgresURL {
         return shown[..<query] + (options.isEmpty ? "" : "?" + options.joined(separator: "&"))
     }
 
-    /// What every connection should have, where the URL does not say otherwise: a server that has vanished is noticed
-    /// after some 20 s, and `application_name` tells an administrator whose session it is.
-    /// A message of libpq, which quotes what it can't read, without the password of the URL.
+    /// libpq's message, with the URL's password replaced by `…`: libpq quotes the part of a URL that it can't read.
     static func hidingPassword(of url: String, in message: String) -> String {
         guard let scheme = url.firstRange(of: "://"), let at = url[scheme.upperBound...].lastIndex(of: "@"),
             let colon = url[scheme.upperBound..<at].firstIndex(of: ":"), url.index(after: colon) < at
@@ -31,6 +29,8 @@ public enum PostgresURL {
         return message.replacing(url[url.index(after: colon)..<at], with: "…")
     }
 
+    /// What every connection should have, where the URL does not say otherwise: a server that has vanished is noticed
+    /// after some 20 s, and `application_name` tells an administrator whose session it is.
     static func withDefaults(_ url: String) -> String {
         let defaults = [
             ("connect_timeout", "10"), ("keepalives_idle", "10"), ("keepalives_interval", "5"),

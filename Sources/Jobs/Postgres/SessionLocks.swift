@@ -1,7 +1,8 @@
 internal import Synchronization
 internal import SystemPackage
 
-/// Marks of living programs as advisory locks of a session, which PostgreSQL releases when the connection ends.
+/// Marks of living programs (``Liveness``) as advisory locks of a session, which PostgreSQL releases when the connection
+/// ends.
 ///
 /// The session has a connection of its own, which is idle but for these locks: the server notices at once when an idle
 /// client dies, and only after the statement when it was busy. A worker whose machine is unreachable keeps its locks
@@ -15,8 +16,8 @@ final class SessionLocks: Sendable {
         /// old session's locks for some seconds more.
         var wanted: Set<Mark> = []
         var held: Set<Mark> = []
-        /// Until when, by the uptime, a missing lock tells nothing: after a restart of the server or a lost network,
-        /// others need time to come back, too.
+        /// Until this uptime a missing lock does not mean that its worker is dead: after a restart of the server or an
+        /// outage of the network, other workers need some seconds to connect and lock again.
         var blindUntil: Int64 = 0
     }
 

@@ -4,9 +4,9 @@ internal import Jobs
 
 /// Deletes files of the cache between two transactions of the database, never inside one.
 ///
-/// One program deletes at a time, and it deletes only files that no worker has open. A worker holds every file that it
+/// One program of a machine deletes at a time, and it deletes only files that no worker has open. A worker holds every file that it
 /// is about to record, from before the file has its name until the transaction is committed. So no deleted file is
-/// being published or recorded at that moment.
+/// being published or recorded on this machine at that moment.
 struct FileRemover: Sendable {
     private let eviction: CacheEviction
     private let cache: any BlobStore

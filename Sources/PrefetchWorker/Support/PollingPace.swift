@@ -5,7 +5,7 @@ internal import Synchronization
 /// How often the services of a run look at the database.
 ///
 /// While there is work they look many times a second. A worker without work looks every five seconds, and at once when
-/// a program writes to the database.
+/// a program writes to the database. With PostgreSQL nothing reports a write, and it looks many times a second always.
 final class PollingPace: Sendable {
     /// The time between two looks of a worker without work.
     static let rest = Duration.seconds(5)

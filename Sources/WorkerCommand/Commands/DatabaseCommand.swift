@@ -71,7 +71,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let path = try common.databasePath(common.settings())
-            guard !PostgresURL.isOne(path) else {
+            guard !PostgresURL.isPostgres(path) else {
                 throw SettingsError("\(PostgresURL.shown(path)) is a PostgreSQL database: restore it with pg_restore.")
             }
             let cache = try common.openCache()

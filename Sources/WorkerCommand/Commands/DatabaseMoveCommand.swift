@@ -7,8 +7,8 @@ struct DatabaseMoveCommand: AsyncParsableCommand {
         abstract: "Copies a SQLite database into a PostgreSQL database, which several machines can share.",
         discussion: """
             Stop all workers first. The command makes the tables in the PostgreSQL database and copies all jobs, items, results, \
-            schedules, recipes, limits and the cache's index. It pauses the jobs of the old database first; otherwise the old \
-            file stays as it is. Start it again if it was interrupted: it goes on. Files in a cache folder are copied to a bucket \
+            schedules, recipes, limits and the cache's index. It pauses all jobs in the old file first and changes nothing \
+            else there; `worker resume --all` undoes the pause. If it is interrupted, start it again: it continues. Files in a cache folder are copied to a bucket \
             with `worker cache upload`.
             Exit code 0 when all rows were copied, 1 when PostgreSQL refused some (the output says how many).
 
@@ -25,7 +25,7 @@ struct DatabaseMoveCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let shown = PostgresURL.shown(target)
-            guard PostgresURL.isOne(target) else {
+            guard PostgresURL.isPostgres(target) else {
                 throw SettingsError("'\(target)' is no URL of PostgreSQL: it begins with postgres://")
             }
             let path = PostgresURL.shown(try common.databasePath(common.settings()))
@@ -46,7 +46,8 @@ struct DatabaseMoveCommand: AsyncParsableCommand {
                 Terminal.print(try Output.json(report))
             } else {
                 Terminal.print(
-                    "\(report.jobs) jobs, \(report.items) items and \(report.rows) rows in all are in \(shown)")
+                    "\(report.jobs) jobs, \(report.items) items and \(report.rows - report.refused) rows in all are in \(shown)"
+                )
             }
             guard report.refused > 0 else { return }
             Terminal.error("worker: \(report.refused) rows were refused; the first: \(report.reason ?? "")")

@@ -6,7 +6,7 @@ import PrefetchWorker
 struct InitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Creates the database and the cache, so that jobs can be inserted with sqlite3.",
+        abstract: "Creates the database and the cache, so that jobs can be inserted with SQL.",
         discussion: """
             It can be repeated: it changes nothing that exists. You need not call it: `enqueue` creates a missing database, and \
             `run` creates a missing database and cache. Only `init` creates a missing bucket.

@@ -65,7 +65,7 @@ struct JobIntake: Sendable {
 
     /// The database's folder; a PostgreSQL database has none, and its lists are kept with other temporary files.
     private static func folder(of path: String) -> String {
-        if PostgresURL.isOne(path) { return ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
+        if PostgresURL.isPostgres(path) { return ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
         return folder(ofFile: path)
     }
 

@@ -35,7 +35,7 @@ struct Shell: Sendable {
             let input = folder.appending("in.sql")
             let file = try FileDescriptor.open(
                 input, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
-            let isSQLite = !PostgresURL.isOne(database)
+            let isSQLite = !PostgresURL.isPostgres(database)
             _ = try file.closeAfter { try file.writeAll("\(isSQLite ? ".timeout 20000\n" : "")\(sql)\n".utf8) }
             let output = folder.appending("out"), errors = folder.appending("err")
             let shell =
