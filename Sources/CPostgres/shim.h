@@ -16,6 +16,7 @@
     apply(exec)                                                                                                        \
     apply(prepare)                                                                                                     \
     apply(execPrepared)                                                                                                \
+    apply(describePrepared)                                                                                            \
     apply(resultStatus)                                                                                                \
     apply(resultErrorField)                                                                                            \
     apply(resultErrorMessage)                                                                                          \
@@ -24,6 +25,8 @@
     apply(nfields)                                                                                                     \
     apply(fname)                                                                                                       \
     apply(ftype)                                                                                                       \
+    apply(nparams)                                                                                                     \
+    apply(paramtype)                                                                                                   \
     apply(getisnull)                                                                                                   \
     apply(getvalue)                                                                                                    \
     apply(getlength)                                                                                                   \
@@ -41,6 +44,7 @@ typedef struct {
     __typeof__(&PQexec) exec;
     __typeof__(&PQprepare) prepare;
     __typeof__(&PQexecPrepared) execPrepared;
+    __typeof__(&PQdescribePrepared) describePrepared;
     __typeof__(&PQresultStatus) resultStatus;
     __typeof__(&PQresultErrorField) resultErrorField;
     __typeof__(&PQresultErrorMessage) resultErrorMessage;
@@ -49,6 +53,8 @@ typedef struct {
     __typeof__(&PQnfields) nfields;
     __typeof__(&PQfname) fname;
     __typeof__(&PQftype) ftype;
+    __typeof__(&PQnparams) nparams;
+    __typeof__(&PQparamtype) paramtype;
     __typeof__(&PQgetisnull) getisnull;
     __typeof__(&PQgetvalue) getvalue;
     __typeof__(&PQgetlength) getlength;

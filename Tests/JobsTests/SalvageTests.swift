@@ -58,7 +58,9 @@ struct SalvageTests {
             for item in items {
                 var record = TryRecord(at: Self.now)
                 record.received = item.id
-                try await store.database.write { [record] in try record.save(item: item.id, in: RowStatements($0)) }
+                try await store.database.write { [record] in
+                    try TryRecord.save([(item.id, record)], in: RowStatements($0))
+                }
                 let clock = TestClock()
                 #expect(try await store.queue.finish([(item, item.completion(clock: clock))]) == [])
             }

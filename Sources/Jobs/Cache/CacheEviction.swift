@@ -171,13 +171,19 @@ public struct CacheEviction: Sendable {
     /// Deletes the index rows that refer to dying blobs, for one slice; the blobs' own rows stay until their files are
     /// deleted. A blob that was pinned since is revived.
     ///
-    /// - Returns: the blobs without references, and whether dying blobs are left.
-    public func forgetDying(_ hashes: [String]) async throws(JobsError) -> (forgotten: [String], isUnfinished: Bool) {
-        guard !hashes.isEmpty else { return ([], false) }
+    /// - Returns: the blobs without references, those that a worker of another machine is about to store, and whether
+    ///   dying blobs are left.
+    public func forgetDying(
+        _ hashes: [String],
+    ) async throws(JobsError) -> (forgotten: [String], announced: Set<String>, isUnfinished: Bool) {
+        guard !hashes.isEmpty else { return ([], [], false) }
+        let now = gate.now()
         return try await gate.writeSlice(.eviction) { db, _ in
             var forgotten: [String] = []
             var isUnfinished = false
+            let announced = try Self.announced(hashes, now: now, in: db)
             let seen = try DatabaseGate.untilTimeIsUp(hashes) { hash in
+                guard !announced.contains(hash) else { return }
                 guard try db.integer("SELECT dying FROM blobs WHERE hash = ?", [hash]) ?? 0 != 0 else { return }
                 if try Self.revivePinned(hash, in: db) { return }
                 // A blob with thousands of entries takes more than one slice.
@@ -187,7 +193,8 @@ public struct CacheEviction: Sendable {
                     isUnfinished = true
                 }
             }
-            return ((forgotten, isUnfinished || seen < hashes.count), seen)
+            try Self.announceRemoval(of: forgotten, now: now, in: db)
+            return ((forgotten, announced, isUnfinished || seen < hashes.count), seen)
         }
     }
 
@@ -198,9 +205,13 @@ public struct CacheEviction: Sendable {
     public func settle(_ removal: Removal) async throws(JobsError) -> Removal {
         let count = removal.gone.count + removal.inUse.count + removal.stuck.count
         guard count > 0 else { return removal }
+        let now = gate.now()
+        let reading = gate.reading
         return try await gate.writeSlice(.eviction) { db, _ in
             var settled = removal
             settled.gone = []
+            let late = try Self.endRemoval(of: removal.gone + removal.stuck, now: now, in: db)
+            try Self.forgetLate(late.filter(removal.gone.contains), at: try reading.time(in: db), in: db)
             for hash in removal.gone {
                 let size = try db.integer("SELECT size FROM blobs WHERE hash = ? AND dying <> 0", [hash])
                 guard let size, try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) > 0 else { continue }

@@ -98,9 +98,10 @@ public struct CacheIndex: Sendable {
         let reading = gate.reading
         return try await gate.read { db in
             let now = try reading.moment(in: db)
+            let statements = RowStatements(db)
             return item.looked(
-                upBy: key, try Self.source(key: key, in: RowStatements(db)),
-                try Blacklist.entry(key: key, now: now, in: db))
+                upBy: key, try Self.source(key: key, in: statements),
+                try Blacklist.entries(keys: [key], now: now, in: statements)[0])
         }
     }
 
@@ -113,6 +114,11 @@ public struct CacheIndex: Sendable {
     }
 
     static func source(key: String, in statements: RowStatements) throws -> SourceRecord? {
+        try sources(keys: [key], in: statements)[0]
+    }
+
+    static func sources(keys: [String], in statements: RowStatements) throws -> [SourceRecord?] {
+        guard !keys.isEmpty else { return [] }
         let statement = try statements(
             "the source of a key",
             """
@@ -120,9 +126,9 @@ public struct CacheIndex: Sendable {
                 fetched_at, recheck_after, \(placeholderColumns)
             FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
             """)
-        return try statement.first(key) { row in
+        return try statement.firstEach(keys, { $0 }) { row in
             var source = SourceRecord(
-                key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.size(2), isKept: row.integer(3) != 0,
+                key: row.text(0) ?? "", hash: row.text(1) ?? "", size: row.size(2), isKept: row.integer(3) != 0,
                 finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),
                 frames: row.number(8), hasAlpha: row.flag(9),
                 looks: ImagePlaceholders(text: { row.text($0 + 15) }, number: { row.number($0 + 15) }),
@@ -135,81 +141,116 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// Saves the changes of a source that an item used.
+    /// Saves the changes of sources that items used.
+    ///
+    /// - Parameter sources: with what was known of each when its item was claimed.
     static func save(
-        _ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in statements: RowStatements,
+        _ sources: [(source: SourceRecord, old: SourceRecord?)], now: SteadyTime, in statements: RowStatements,
     ) throws {
-        if source == old, try noteUse(ofKey: source.key, now: now, in: statements) { return }
-        if let old, try confirm(source, replacing: old, now: now, in: statements) { return }
-        try save(source, now: now, in: statements)
+        guard !sources.isEmpty else { return }
+        var changed: [(source: SourceRecord, old: SourceRecord?)] = []
+        var used: [SourceRecord] = []
+        for (source, old) in sources {
+            if source == old { used.append(source) } else { changed.append((source, old)) }
+        }
+        if !used.isEmpty {
+            let isKnown = try noteUse(ofKeys: used.map(\.key), now: now, in: statements)
+            for (source, isKnown) in zip(used, isKnown) where !isKnown { changed.append((source, nil)) }
+        }
+        try save(try unconfirmed(changed, now: now, in: statements), now: now, in: statements)
     }
 
-    /// Writes only the columns that a 304 changes, none of which is indexed.
+    /// Writes only the columns that a 304 changes, none of which is indexed, for the sources in which nothing else has
+    /// changed.
     ///
-    /// - Returns: whether these were the only changes and the row was updated.
-    private static func confirm(
-        _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in statements: RowStatements,
-    ) throws -> Bool {
-        var confirmed = old
-        (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
-        (confirmed.fetchedAt, confirmed.recheckAfter) = (source.fetchedAt, source.recheckAfter)
-        guard confirmed == source else { return false }
+    /// - Returns: the other sources, and those without a row.
+    private static func unconfirmed(
+        _ sources: [(source: SourceRecord, old: SourceRecord?)], now: SteadyTime, in statements: RowStatements,
+    ) throws -> [SourceRecord] {
+        let confirmed = sources.filter { source, old in old.map { source.confirms($0) } ?? false }.map(\.source)
+        guard !confirmed.isEmpty else { return sources.map(\.source) }
         let update = try statements(
             """
             UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ?, recheck_after = ?,
                 used_at = CASE WHEN used_at < ? THEN ? ELSE used_at END WHERE key = ? AND hash = ?
             """)
-        try update.run(
-            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.recheckAfter,
-            now - useResolution, now, source.key, source.hash)
-        return statements.db.changesCount > 0
+        let isThere = try update.runEach(confirmed) { source in
+            (
+                source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.recheckAfter,
+                now - useResolution, now, source.key, source.hash
+            )
+        }
+        return sources.filter { source, old in !(old.map { source.confirms($0) } ?? false) }.map(\.source)
+            + zip(confirmed, isThere).filter { !$1 }.map(\.0)
     }
 
     private static let placeholderColumns = ImagePlaceholders.columns.map(\.name).joined(separator: ", ")
 
-    private static func save(_ placeholders: ImagePlaceholders, hash: String, in db: Connection) throws {
+    private static func save(looks: [(hash: String, looks: ImagePlaceholders)], in db: Connection) throws {
+        guard !looks.isEmpty else { return }
         let marks = ImagePlaceholders.columns.map { _ in ", ?" }.joined()
         let updates = ImagePlaceholders.columns.map { "\($0.name) = excluded.\($0.name)" }.joined(separator: ", ")
-        try db.run(
+        let insert = try RowStatement(
             """
             INSERT INTO source_facts (hash, \(placeholderColumns)) VALUES (?\(marks))
             ON CONFLICT (hash) DO UPDATE SET \(updates)
-            """, [hash] + placeholders.values)
+            """, in: db)
+        try insert.runEach(all: looks.map { [$0.hash] + $0.looks.values })
     }
 
-    static func save(_ source: SourceRecord, now: SteadyTime, in statements: RowStatements) throws {
+    static func save(_ sources: [SourceRecord], now: SteadyTime, in statements: RowStatements) throws {
+        guard !sources.isEmpty else { return }
         let insert = try statements(
             """
             INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
                 has_alpha, etag, last_modified, http, fetched_at, used_at, recheck_after)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        try insert.run(
-            source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
-            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
-            source.fetchedAt, now, source.recheckAfter)
-        if let looks = source.looks { try save(looks, hash: source.hash, in: statements.db) }
+        try insert.runEach(sources) { source in
+            (
+                source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
+                source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
+                source.fetchedAt, now, source.recheckAfter
+            )
+        }
+        try save(looks: sources.compactMap { source in source.looks.map { (source.hash, $0) } }, in: statements.db)
     }
 
-    static func save(_ variant: VariantRecord, now: WallTime, in statements: RowStatements) throws {
+    static func save(_ variants: [VariantRecord], now: WallTime, in statements: RowStatements) throws {
+        guard !variants.isEmpty else { return }
         let insert = try statements(
             """
             INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        try insert.run(
-            variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
-            variant.width, variant.height, now)
+        try insert.runEach(variants) { variant in
+            (
+                variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size,
+                variant.format, variant.width, variant.height, now
+            )
+        }
     }
 
-    static func save(_ rendition: RenditionRecord, item: Int64, in statements: RowStatements) throws {
+    static func save(_ renditions: [(item: Int64, record: RenditionRecord)], in statements: RowStatements) throws {
+        guard !renditions.isEmpty else { return }
         let insert = try statements(
             """
             INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
             VALUES (?, ?, ?, ?, ?, ?, ?)
             """)
-        try insert.run(
-            item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height)
+        try insert.runEach(renditions) { item, one in
+            (item, one.name, one.blob, one.size, one.format, one.width, one.height)
+        }
+    }
+}
+
+extension SourceRecord {
+    /// Whether it differs from the old record only in what a 304 changes.
+    fileprivate func confirms(_ old: SourceRecord) -> Bool {
+        var confirmed = old
+        (confirmed.etag, confirmed.lastModified, confirmed.http) = (etag, lastModified, http)
+        (confirmed.fetchedAt, confirmed.recheckAfter) = (fetchedAt, recheckAfter)
+        return confirmed == self
     }
 }
 

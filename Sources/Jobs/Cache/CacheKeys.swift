@@ -92,14 +92,13 @@ extension CacheIndex {
         _ = try await gate.writeIfFree { db in
             let time = try reading.time(in: db)
             let statements = RowStatements(db)
-            for use in uses {
-                try db.run(
-                    """
-                    UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
-                    WHERE hash = ? AND dying = 0
-                    """, [time.milliseconds, use.verified, use.hash])
-                if let key = use.key { _ = try Self.noteUse(ofKey: key, now: time, in: statements) }
-            }
+            let update = try statements(
+                """
+                UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
+                WHERE hash = ? AND dying = 0
+                """)
+            try update.runEach(uses) { (time, $0.verified, $0.hash) }
+            _ = try Self.noteUse(ofKeys: uses.compactMap(\.key), now: time, in: statements)
         }
     }
 
@@ -126,13 +125,14 @@ extension CacheIndex {
             """, [hash])
     }
 
-    /// - Returns: whether the URL is known.
-    static func noteUse(ofKey key: String, now: SteadyTime, in statements: RowStatements) throws -> Bool {
+    /// - Returns: for each key, whether the URL is known.
+    static func noteUse(ofKeys keys: [String], now: SteadyTime, in statements: RowStatements) throws -> [Bool] {
         let select = try statements("SELECT used_at FROM sources WHERE key = ?")
-        guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
-        if known < (now - useResolution).milliseconds {
-            try statements("UPDATE sources SET used_at = ? WHERE key = ?").run(now, key)
+        let known = try select.firstEach(keys, { $0 }, read: { $0.integer(0) })
+        let old = zip(keys, known).filter { $1.map { $0 < (now - useResolution).milliseconds } ?? false }
+        if !old.isEmpty {
+            try statements("UPDATE sources SET used_at = ? WHERE key = ?").runEach(old) { key, _ in (now, key) }
         }
-        return true
+        return known.map { $0 != nil }
     }
 }

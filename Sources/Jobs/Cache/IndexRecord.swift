@@ -7,7 +7,7 @@ struct IndexRecord {
     private let wall: WallTime
     /// Blobs whose files the worker holds; nil if files are not checked.
     let held: HeldBlobs?
-    private var keepsLinks: Bool?
+    private var areLinksKept: Bool?
     private var hasLostFiles: Bool?
     private var hits = 0
     private var misses = 0
@@ -30,130 +30,213 @@ struct IndexRecord {
         self.held = held
     }
 
-    /// Whether every file of a result certainly exists: the worker holds it, or the index has its blob and the blob is
-    /// not dying. Any other file may be deleted at this moment.
-    func hasFiles(of completion: Completion) throws -> Bool {
-        guard let held else { return true }
-        for rendition in completion.renditions where !held.contains(rendition.blob) {
-            let select = try statements("SELECT dying FROM blobs WHERE hash = ?")
-            if try select.first(rendition.blob, read: { $0.integer(0) }) != 0 { return false }
+    /// The results of which a file may be deleted at this moment: the worker does not hold it, and the index does not
+    /// have its blob or is about to delete it; or the worker's announcement is gone. Takes announcements back.
+    ///
+    /// - Returns: for each result, whether that is so.
+    func areDoubtful(_ completions: [Completion]) throws -> [Bool] {
+        var isDoubtful = Array(repeating: false, count: completions.count)
+        guard let held else { return isDoubtful }
+        if let owner = held.owner, db.sqlite == nil {
+            let blobs = completions.map { $0.renditions.map(\.blob).filter(held.contains) }
+            let announced = try CacheEviction.takeBack(Set(blobs.joined()), of: owner, in: statements)
+            for (place, blobs) in blobs.enumerated() where !announced.isSuperset(of: blobs) { isDoubtful[place] = true }
         }
-        return true
-    }
-
-    mutating func add(_ completion: Completion, of item: ClaimedItem) throws {
-        for rendition in completion.renditions {
-            try add(rendition, isCached: completion.isCached, completion.lifetime)
-            let entry = CacheEntry(
-                key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
-            try add(entry, isLikelyNew: !completion.isCached)
-        }
-        try settleLost(completion, of: item.key)
-        try CacheIndex.extendPin(of: item.url, to: item.key, now: wall, in: db)
-        if completion.origin.stored != nil { origins[completion.origin, default: 0] += 1 }
-        if completion.isCached {
-            hits += 1
-            // Only a revalidation changes the fetch time without transferring bytes.
-            if let known = item.source, known.fetchedAt != completion.source.fetchedAt {
-                revalidatedBytes += completion.source.size
+        var others: [(place: Int, blob: String)] = []
+        for (place, completion) in completions.enumerated() {
+            for rendition in completion.renditions where !held.contains(rendition.blob) {
+                others.append((place, rendition.blob))
             }
-        } else {
+        }
+        guard !others.isEmpty else { return isDoubtful }
+        let select = try statements("SELECT dying FROM blobs WHERE hash = ?")
+        let dying = try select.firstEach(others, { $0.blob }) { $0.integer(0) }
+        for (other, dying) in zip(others, dying) where dying != 0 { isDoubtful[other.place] = true }
+        return isDoubtful
+    }
+
+    mutating func add(_ done: [(item: ClaimedItem, completion: Completion)]) throws {
+        var files: [UsedFile] = []
+        for (item, completion) in done {
+            for rendition in completion.renditions {
+                files.append(
+                    UsedFile(
+                        key: item.key, record: rendition, isCached: completion.isCached, lifetime: completion.lifetime))
+            }
+        }
+        try addBlobs(files)
+        try addEntries(files)
+        try settleLost {
+            done.flatMap { item, completion in
+                (completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])).map { (item.key, $0) }
+            }
+        }
+        try CacheIndex.extendPins(of: done.map(\.item), now: wall, in: statements)
+        for (item, completion) in done { count(completion, of: item) }
+    }
+
+    private mutating func count(_ completion: Completion, of item: ClaimedItem) {
+        if completion.origin.stored != nil { origins[completion.origin, default: 0] += 1 }
+        guard completion.isCached else {
             misses += 1
-        }
-    }
-
-    /// A picture that was stored by hand: it counts neither as a hit nor as a miss.
-    mutating func add(_ picture: StoredPicture) throws {
-        try add(picture.rendition, isCached: false)
-        try add(picture.entry, isLikelyNew: true)
-        try settleLost([picture.rendition.name] + (picture.source == nil ? [] : [""]), of: picture.key)
-    }
-
-    /// Takes the item's files off the list of lost files.
-    private mutating func settleLost(_ completion: Completion, of key: String) throws {
-        let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
-        try settleLost(names, of: key)
-    }
-
-    private mutating func settleLost(_ names: [String], of key: String) throws {
-        let hasSome = try hasLostFiles ?? LostFiles.exist(in: db)
-        hasLostFiles = hasSome
-        guard hasSome else { return }
-        try LostFiles.markRestored(names, of: key, in: db)
-    }
-
-    /// Adds or updates a blob. A dying blob is revived, since it is used again.
-    private mutating func add(
-        _ rendition: RenditionRecord, isCached: Bool, _ lifetime: FileLifetime? = nil,
-    ) throws {
-        let isSource = rendition.name == CacheEntry.original
-        // A rendition made just now is usually new, and then needs no look-up.
-        if !isCached, try insert(rendition, isSource, lifetime?.own) { return }
-        let select = try statements(
-            "SELECT dying = 0 AND used_at > ? AND is_source >= ?, lifetime FROM blobs WHERE hash = ?")
-        let known = try select.first(now - CacheIndex.useResolution, isSource, rendition.blob) {
-            (isCurrent: $0.integer(0) != 0, lifetime: $0.number(1) as Int64?)
-        }
-        guard let known else {
-            _ = try insert(rendition, isSource, lifetime?.own)
             return
         }
-        if isSource, !isCached { dedupedBytes += rendition.size }
-        let isPublished = !isCached || held?.published.contains(rendition.blob) ?? false
-        let longest = lifetime.map { $0.longest(with: known.lifetime) } ?? known.lifetime
-        if known.isCurrent, !isPublished, longest == known.lifetime { return }
-        try db.run(
+        hits += 1
+        // Only a revalidation changes the fetch time without transferring bytes.
+        if let known = item.source, known.fetchedAt != completion.source.fetchedAt {
+            revalidatedBytes += completion.source.size
+        }
+    }
+
+    /// Pictures that were stored by hand: they count neither as hits nor as misses.
+    mutating func add(_ pictures: [StoredPicture]) throws {
+        let files = pictures.map { UsedFile(key: $0.key, record: $0.rendition, isCached: false, lifetime: nil) }
+        try addBlobs(files)
+        try addEntries(files)
+        try settleLost {
+            pictures.flatMap { picture in
+                ([picture.rendition.name] + (picture.source == nil ? [] : [""])).map { (picture.key, $0) }
+            }
+        }
+    }
+
+    /// A file of a result.
+    private struct UsedFile {
+        let key: String
+        let record: RenditionRecord
+        /// Whether the result came from the cache. Then the index most likely has the file.
+        let isCached: Bool
+        let lifetime: FileLifetime?
+
+        var isSource: Bool { record.name == CacheEntry.original }
+    }
+
+    /// Takes files off the list of lost files.
+    private mutating func settleLost(_ files: () -> [(key: String, variant: String)]) throws {
+        let hasSome = try hasLostFiles ?? LostFiles.exist(in: db)
+        hasLostFiles = hasSome
+        if hasSome { try LostFiles.markRestored(files(), in: db) }
+    }
+
+    // MARK: - Blobs
+
+    /// Adds or updates blobs. A dying blob is revived, since it is used again.
+    private mutating func addBlobs(_ files: [UsedFile]) throws {
+        // A rendition made just now is usually new, and then needs no look-up.
+        var known = files.filter(\.isCached)
+        let made = files.filter { !$0.isCached }
+        for (file, isNew) in zip(made, try insert(made)) where !isNew { known.append(file) }
+        for round in Self.rounds(of: known) { try use(round) }
+    }
+
+    /// Parts in which no blob comes twice: how a blob changes depends on what the file before has made of it.
+    private static func rounds(of files: [UsedFile]) -> [[UsedFile]] {
+        guard files.count > 1 else { return files.isEmpty ? [] : [files] }
+        var met: [String: Int] = [:]
+        var rounds: [[UsedFile]] = []
+        for file in files {
+            let round = met[file.record.blob, default: 0]
+            met[file.record.blob] = round + 1
+            if round == rounds.count { rounds.append([]) }
+            rounds[round].append(file)
+        }
+        return rounds
+    }
+
+    private mutating func use(_ files: [UsedFile]) throws {
+        let select = try statements(
+            "SELECT dying = 0 AND used_at > ? AND is_source >= ?, lifetime FROM blobs WHERE hash = ?")
+        let found = try select.firstEach(
+            files, { (now - CacheIndex.useResolution, $0.isSource, $0.record.blob) },
+            read: { (isCurrent: $0.integer(0) != 0, lifetime: $0.number(1) as Int64?) })
+        var missing: [UsedFile] = []
+        var changes: [(file: UsedFile, isPublished: Bool, lifetime: Int64?)] = []
+        for (file, found) in zip(files, found) {
+            guard let found else {
+                missing.append(file)
+                continue
+            }
+            if file.isSource, !file.isCached { dedupedBytes += file.record.size }
+            let isPublished = !file.isCached || held?.published.contains(file.record.blob) ?? false
+            let longest = file.lifetime.map { $0.longest(with: found.lifetime) } ?? found.lifetime
+            if found.isCurrent, !isPublished, longest == found.lifetime { continue }
+            changes.append((file, isPublished, longest))
+        }
+        if !missing.isEmpty { _ = try insert(missing) }
+        guard !changes.isEmpty else { return }
+        let update = try statements(
             """
             UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
                 modified_at = CASE WHEN ? THEN ? ELSE modified_at END, lifetime = ?
             WHERE hash = ?
-            """, [now.milliseconds, isSource, isPublished, now.milliseconds, longest, rendition.blob])
+            """)
+        try update.runEach(changes) { change in
+            (now, change.file.isSource, change.isPublished, now, change.lifetime, change.file.record.blob)
+        }
     }
 
-    /// - Returns: whether it was missing in the index.
-    private mutating func insert(
-        _ rendition: RenditionRecord, _ isSource: Bool, _ lifetime: Int64?,
-    ) throws -> Bool {
+    /// - Returns: for each file, whether it was missing in the index.
+    private mutating func insert(_ files: [UsedFile]) throws -> [Bool] {
+        guard !files.isEmpty else { return [] }
         let insert = try statements(
             """
             INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source, lifetime)
                 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING
             """)
-        try insert.run(rendition.blob, rendition.size, now, now, now, isSource, lifetime)
-        guard db.changesCount > 0 else { return false }
-        added[rendition.blob] = rendition.size
-        return true
+        let isNew = try insert.runEach(files) { file in
+            (file.record.blob, file.record.size, now, now, now, file.isSource, file.lifetime?.own)
+        }
+        for (file, isNew) in zip(files, isNew) where isNew { added[file.record.blob] = file.record.size }
+        return isNew
     }
 
-    /// - Parameter isLikelyNew: whether the index most likely has no entry of this name.
-    private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool) throws {
-        if isLikelyNew, try insert(entry, orReplace: false) { return try link(entry, replacing: nil) }
-        guard try !has(entry) else { return }
-        let known = try CacheIndex.entry(key: entry.key, variant: entry.variant, in: db)
-        _ = try insert(entry, orReplace: true)
-        try link(entry, replacing: known)
-    }
+    // MARK: - Entries
 
-    private func has(_ entry: CacheEntry) throws -> Bool {
+    private mutating func addEntries(_ files: [UsedFile]) throws {
+        // The index most likely has no entry of a file that was made just now.
+        var known: [CacheEntry] = []
+        var made: [CacheEntry] = []
+        for file in files {
+            let entry = CacheEntry(
+                key: file.key, variant: file.record.name, blob: file.record.blob, format: file.record.format)
+            if file.isCached { known.append(entry) } else { made.append(entry) }
+        }
+        for (entry, isNew) in zip(made, try insert(made)) {
+            if isNew { try link(entry, replacing: nil) } else { known.append(entry) }
+        }
+        guard !known.isEmpty else { return }
         let select = try statements(
             "SELECT 1 FROM cache_entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?")
-        return try select.first(entry.key, entry.variant, entry.blob, entry.format) { _ in true } ?? false
+        let isThere = try select.firstEach(
+            known, { ($0.key, $0.variant, $0.blob, $0.format) }, read: { _ in true })
+        try replace(zip(known, isThere).filter { $1 == nil }.map(\.0))
     }
 
-    /// - Returns: whether a row was written.
-    private func insert(_ entry: CacheEntry, orReplace: Bool) throws -> Bool {
-        let insert =
-            orReplace
-            ? try statements("INSERT OR REPLACE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
-            : try statements("INSERT OR IGNORE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
-        try insert.run(entry.key, entry.variant, entry.blob, entry.format)
-        return db.changesCount > 0
+    /// - Returns: for each entry, whether the index had none of its name.
+    private func insert(_ entries: [CacheEntry]) throws -> [Bool] {
+        guard !entries.isEmpty else { return [] }
+        return try statements("INSERT OR IGNORE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
+            .runEach(entries) { ($0.key, $0.variant, $0.blob, $0.format) }
+    }
+
+    private mutating func replace(_ entries: [CacheEntry]) throws {
+        guard !entries.isEmpty else { return }
+        let keepsLinks = try keepsLinks()
+        for entry in entries where keepsLinks {
+            try link(entry, replacing: try CacheIndex.entry(key: entry.key, variant: entry.variant, in: db))
+        }
+        try statements("INSERT OR REPLACE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
+            .runEach(entries) { ($0.key, $0.variant, $0.blob, $0.format) }
+    }
+
+    private mutating func keepsLinks() throws -> Bool {
+        let keeps = try areLinksKept ?? CacheIndex.keepsLinks(in: db)
+        areLinksKept = keeps
+        return keeps
     }
 
     private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?) throws {
-        let keepsLinks = try self.keepsLinks ?? CacheIndex.keepsLinks(in: db)
-        self.keepsLinks = keepsLinks
-        guard keepsLinks else { return }
+        guard try keepsLinks() else { return }
         // Another format has another link name.
         if let known, known.format != entry.format {
             try CacheIndex.noteRemovedLink(of: known, in: db)

@@ -82,8 +82,9 @@ public struct LostFiles: Sendable {
     }
 
     /// Takes restored files off the list.
-    static func markRestored(_ variants: [String], of key: String, in db: Connection) throws {
-        for variant in variants { try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [key, variant]) }
+    static func markRestored(_ files: [(key: String, variant: String)], in db: Connection) throws {
+        try RowStatement("DELETE FROM lost_files WHERE key = ? AND variant = ?", in: db)
+            .runEach(files) { ($0.key, $0.variant) }
     }
 }
 

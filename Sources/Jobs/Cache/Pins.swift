@@ -61,10 +61,19 @@ extension CacheIndex {
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
     }
 
-    /// Also pins the key that a rule or a delegate made of a pinned URL.
-    static func extendPin(of url: String, to key: String, now: WallTime, in db: Connection) throws {
-        let name = URLText.cacheKey(url)
-        guard name != key, try isPinned(name, in: db) else { return }
+    /// Also pins the keys that a rule or a delegate made of pinned URLs.
+    static func extendPins(of items: [ClaimedItem], now: WallTime, in statements: RowStatements) throws {
+        let renamed = items.map { (name: URLText.cacheKey($0.url), item: $0) }.filter { $0.name != $0.item.key }
+        guard !renamed.isEmpty else { return }
+        let isPinned = try statements("SELECT 1 FROM pins WHERE key = ?").firstEach(renamed, { $0.name }) { _ in true }
+        for (renamed, isPinned) in zip(renamed, isPinned) where isPinned == true {
+            try extendPin(of: renamed.item.url, named: renamed.name, to: renamed.item.key, now: now, in: statements.db)
+        }
+    }
+
+    private static func extendPin(
+        of url: String, named name: String, to key: String, now: WallTime, in db: Connection,
+    ) throws {
         // Its own key may have been pinned for another URL.
         let isItself = try db.flag(
             """

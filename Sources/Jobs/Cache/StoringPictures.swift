@@ -39,18 +39,23 @@ extension CacheIndex {
             let now = try reading.moment(in: db)
             let statements = RowStatements(db)
             var record = IndexRecord(now: now, held: held, statements)
-            for (place, picture) in group.enumerated() {
-                if picture.isKnown {
-                    if try !Self.use(picture, now: now, in: db) { stored.gone.insert(place) }
-                    continue
-                }
-                if let source = picture.source {
-                    try Self.save(source, now: now.steady, in: statements)
-                    try Blacklist.remove(key: picture.key, in: statements)
-                }
-                for variant in picture.variants { try Self.save(variant, now: now.wall, in: statements) }
-                try record.add(picture)
+            for (place, picture) in group.enumerated() where picture.isKnown {
+                if try !Self.use(picture, now: now, in: db) { stored.gone.insert(place) }
             }
+            let new = group.filter { !$0.isKnown }
+            if let owner = held.owner, db.sqlite == nil {
+                let blobs = Set(new.map(\.rendition.blob))
+                let announced = try CacheEviction.takeBack(blobs, of: owner, in: statements)
+                guard announced == blobs else {
+                    throw JobsError(
+                        .inputOutput, "The database has restarted while files were stored, and may have let go of them."
+                    )
+                }
+            }
+            try Self.save(new.compactMap(\.source), now: now.steady, in: statements)
+            try Blacklist.remove(keys: new.filter { $0.source != nil }.map(\.key), in: statements)
+            try Self.save(new.flatMap(\.variants), now: now.wall, in: statements)
+            try record.add(new)
             stored.links = record.links
             if let reserved {
                 stored.counted = record.added.filter { reserved.hashes.contains($0.key) }
@@ -74,7 +79,7 @@ extension CacheIndex {
         let isSource = try db.run(
             "UPDATE sources SET fetched_at = ?, used_at = max(used_at, ?) WHERE key = ? AND hash = ?",
             [now.wall.milliseconds, now.steady.milliseconds, picture.key, hash])
-        try Blacklist.remove(key: picture.key, in: RowStatements(db))
+        try Blacklist.remove(keys: [picture.key], in: RowStatements(db))
         return isSource > 0
     }
 }

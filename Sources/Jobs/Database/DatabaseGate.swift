@@ -100,6 +100,19 @@ public final class DatabaseGate: Sendable {
     /// The path of the file without symbolic links; the URL of a PostgreSQL database.
     public var fileName: String { sqlite?.file.name ?? path }
 
+    /// The number of a PostgreSQL server and of the database in it, which a copy of the database does not have and a
+    /// standby does. Nil with SQLite.
+    public func identity() async throws(JobsError) -> String? {
+        guard sqlite == nil else { return nil }
+        return try await read { db in
+            try db.text(
+                """
+                SELECT (SELECT system_identifier FROM pg_control_system())::TEXT || '/' || oid::TEXT FROM pg_database
+                WHERE datname = current_database()
+                """)
+        }
+    }
+
     /// Nil on PostgreSQL.
     var sqlite: SQLiteFile? { if case .sqlite(let file) = engine { file } else { nil } }
 

@@ -45,12 +45,65 @@ enum RowStatement {
         }
     }
 
+    // MARK: - Many rows of values
+
+    /// Runs the statement for each element. SQLite runs it again and again, and PostgreSQL once with all values: there
+    /// each statement takes a round trip. So no element's change may depend on that of another.
+    ///
+    /// - Parameter values: of an element, for the statement's parameters.
+    /// - Returns: for each element, whether a row was inserted, changed or deleted.
+    @discardableResult
+    func runEach<Element, each Value: RowValue>(
+        _ elements: [Element], _ values: (Element) throws -> (repeat each Value),
+    ) throws -> [Bool] {
+        switch self {
+        case .sqlite(let statement):
+            return try elements.map { element in
+                let row = try values(element)
+                try statement.run(repeat each row)
+                return statement.changesCount > 0
+            }
+        case .postgres(let statement):
+            return try statement.runEach(
+                elements.map { element in
+                    let row = try values(element)
+                    return Self.list(repeat each row)
+                })
+        }
+    }
+
+    /// The first row of a query for each element, in the same way.
+    func firstEach<Element, each Value: RowValue, Found>(
+        _ elements: [Element], _ values: (Element) throws -> (repeat each Value), read: (RowColumns) throws -> Found,
+    ) throws -> [Found?] {
+        switch self {
+        case .sqlite(let statement):
+            return try elements.map { element in
+                let row = try values(element)
+                return try statement.first(repeat each row, read: read)
+            }
+        case .postgres(let statement):
+            let rows = try elements.map { element in
+                let row = try values(element)
+                return Self.list(repeat each row)
+            }
+            return try statement.firstEach(rows) { try read(.postgres($0, $1)) }
+        }
+    }
+
     // MARK: - Values of any number and rows of any columns
 
     func run(all values: SQLValues) throws {
         switch self {
         case .sqlite(let statement): try statement.run(all: values)
         case .postgres(let statement): _ = try statement.result(values.all)
+        }
+    }
+
+    func runEach(all rows: [SQLValues]) throws {
+        switch self {
+        case .sqlite(let statement): for values in rows { try statement.run(all: values) }
+        case .postgres(let statement): _ = try statement.runEach(rows.map(\.all))
         }
     }
 
@@ -120,6 +173,11 @@ enum RowColumns {
         case .sqlite(let row): row.value(column)
         case .postgres(let result, let row): result.value(row, Int(column))
         }
+    }
+
+    /// The columns as a row with these names.
+    func row(_ names: [String]) -> Row {
+        Row(columnNames: names, values: names.indices.map { value(CInt($0)) })
     }
 
     private func isNull(_ column: CInt) -> Bool {

@@ -76,6 +76,9 @@ struct SQLiteRowStatement {
         return Row(columnNames: names, values: names.indices.map { columns.value(CInt($0)) })
     }
 
+    /// The number of rows that the last statement of the connection changed.
+    var changesCount: Int { connection.map { Int(sqlite3_changes($0)) } ?? 0 }
+
     private var raw: SQLiteStatement { statement.sqliteStatement }
 
     private func bind(_ values: SQLValues) throws {

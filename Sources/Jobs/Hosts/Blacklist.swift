@@ -61,42 +61,49 @@ public struct Blacklist: Sendable {
         }
     }
 
-    static func entry(key: String, now: Moment, in db: Connection) throws -> BlacklistEntry? {
-        let entry = try db.row(
-            "SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now.steady.milliseconds])
-        return entry.map { BlacklistEntry(row: $0, now) }
+    /// The entries in force of these keys; nil for a key that has none.
+    static func entries(keys: [String], now: Moment, in statements: RowStatements) throws -> [BlacklistEntry?] {
+        let names = [
+            "url", "host", "class", "http_status", "message", "count", "first_at", "last_at", "expires_at", "setting",
+        ]
+        let select = try statements(
+            """
+            SELECT url, host, class, http_status, message, count, first_at, last_at, expires_at, setting
+            FROM blacklist_entries WHERE url = ? AND expires_at > ?
+            """)
+        return try select.firstEach(keys, { ($0, now.steady) }, read: { BlacklistEntry(row: $0.row(names), now) })
     }
 
-    /// - Parameters:
-    ///   - until: when the URL may be requested again.
-    ///   - now: shown to users.
-    static func add(
-        _ item: ClaimedItem, failure: Failure, until: SteadyTime, now: WallTime, in db: Connection,
-    ) throws {
-        try add(
-            key: item.key, host: URLText.host(item.url), failure: failure, until: until, now: now, in: db)
+    /// A URL that is put on the blacklist.
+    struct Listing {
+        let key: String
+        let host: String
+        let failure: Failure
+        /// When the URL may be requested again.
+        let until: SteadyTime
     }
 
-    static func add(
-        key: String, host: String, failure: Failure, until: SteadyTime, now: WallTime, in db: Connection,
-    ) throws {
-        try db.run(
+    /// - Parameter now: shown to users.
+    static func add(_ listings: [Listing], now: WallTime, in statements: RowStatements) throws {
+        let insert = try statements(
             """
             INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at,
                 setting)
-            VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+            VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?6, ?7, ?8)
             ON CONFLICT (url) DO UPDATE SET class = excluded.class, http_status = excluded.http_status,
                 message = excluded.message, count = blacklist_entries.count + 1, last_at = excluded.last_at,
                 expires_at = excluded.expires_at, setting = excluded.setting
-            """,
-            [
-                key, host, failure.failureClass.rawValue, failure.httpStatus, failure.message, now.milliseconds,
-                now.milliseconds, until.milliseconds, failure.setting,
-            ])
+            """)
+        try insert.runEach(listings) { listing in
+            (
+                listing.key, listing.host, listing.failure.failureClass.rawValue, listing.failure.httpStatus,
+                listing.failure.message, now, listing.until, listing.failure.setting
+            )
+        }
     }
 
-    static func remove(key: String, in statements: RowStatements) throws {
-        try statements("DELETE FROM blacklist_entries WHERE url = ?").run(key)
+    static func remove(keys: [String], in statements: RowStatements) throws {
+        try statements("DELETE FROM blacklist_entries WHERE url = ?").runEach(keys) { $0 }
     }
 }
 

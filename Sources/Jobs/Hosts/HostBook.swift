@@ -33,7 +33,7 @@ public struct HostBook: Sendable {
         let reading = gate.reading
         try await gate.write { db in
             let now = try reading.moment(in: db)
-            try Self.block(host: host, until: now.steady(time), now: now.steady, in: db)
+            try Self.block([(host, now.steady(time))], now: now.steady, in: db)
         }
     }
 
@@ -60,26 +60,28 @@ public struct HostBook: Sendable {
             ])
     }
 
-    /// Blocks a host whose origin asked for a pause.
-    static func block(host: String, until time: SteadyTime, now: SteadyTime, in db: Connection) throws {
-        guard !host.isEmpty else { return }
-        try db.run(
+    /// Blocks hosts whose origins asked for a pause.
+    static func block(_ hosts: [(host: String, until: SteadyTime)], now: SteadyTime, in db: Connection) throws {
+        guard !hosts.isEmpty else { return }
+        let block = try RowStatement(
             """
             INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'retry-after')
             ON CONFLICT (host) DO UPDATE SET set_at = excluded.set_at, reason = excluded.reason,
                 not_before = excluded.not_before WHERE excluded.not_before > hosts.not_before
-            """, [host, time.milliseconds, now.milliseconds])
+            """, in: db)
+        try block.runEach(hosts.filter { !$0.host.isEmpty }) { ($0.host, $0.until, now) }
     }
 
     static func count(_ failures: [FailureCount: Int], now: WallTime, in db: Connection) throws {
+        guard !failures.isEmpty else { return }
         let statement = try RowStatement(
             """
             INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
             ON CONFLICT (host, class) DO UPDATE SET count = host_failures.count + excluded.count, last_at = excluded.last_at
             """, in: db)
         let sorted = failures.sorted { ($0.key.host, $0.key.failure.rawValue) < ($1.key.host, $1.key.failure.rawValue) }
-        for (failure, count) in sorted where !failure.host.isEmpty {
-            try statement.run(failure.host, failure.failure.rawValue, count, now)
+        try statement.runEach(sorted.filter { !$0.key.host.isEmpty }) {
+            ($0.key.host, $0.key.failure.rawValue, $0.value, now)
         }
     }
 

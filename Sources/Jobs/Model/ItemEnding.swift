@@ -98,8 +98,13 @@ public struct HeldBlobs: Sendable {
     public var published: Set<String>
     /// Blobs that it found in the cache.
     public var found: Set<String> = []
+    /// Who has announced them, where machines share the cache: see `CacheEviction.announce`.
+    public var owner: Int64?
 
-    public init(published: Set<String> = []) { self.published = published }
+    public init(published: Set<String> = [], owner: Int64? = nil) {
+        self.published = published
+        self.owner = owner
+    }
 
     public func contains(_ hash: String) -> Bool { published.contains(hash) || found.contains(hash) }
 }

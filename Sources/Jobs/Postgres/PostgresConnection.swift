@@ -9,6 +9,8 @@ final class PostgresConnection: @unchecked Sendable {
     private let library: CPostgresLibrary
     private let raw: OpaquePointer
     private var prepared: [String: String] = [:]
+    /// The forms of statements for many rows, with the names of these; nil for a statement without such a form.
+    private var batches: [String: (form: PostgresBatch, name: String)?] = [:]
     private(set) var changesCount = 0
 
     /// A worker has fewer different statements. A program that exceeds this number drops them all and prepares again.
@@ -79,6 +81,7 @@ final class PostgresConnection: @unchecked Sendable {
         guard prepared.count >= Self.mostPrepared else { return }
         try script("DEALLOCATE ALL")
         prepared = [:]
+        batches = [:]
     }
 
     /// Prepares a statement, unless it is prepared already.
@@ -86,8 +89,11 @@ final class PostgresConnection: @unchecked Sendable {
     /// - Returns: its name.
     func name(of sql: String) throws(PostgresError) -> String {
         if let known = prepared[sql] { return known }
+        return try prepare(PostgresDialect.translated(sql), for: sql)
+    }
+
+    private func prepare(_ translated: String, for sql: String) throws(PostgresError) -> String {
         let name = "s\(prepared.count)"
-        let translated = PostgresDialect.translated(sql)
         do {
             try check(library.prepare(raw, name, translated, 0, nil))
         } catch {
@@ -112,6 +118,13 @@ final class PostgresConnection: @unchecked Sendable {
             bytes.append(contentsOf: text.utf8.lazy.map { $0 == 0 ? Self.replacement : $0 })
             bytes.append(0)
         }
+        return try execute(name, bytes, starts)
+    }
+
+    /// - Parameters:
+    ///   - bytes: the texts of the values, each ended by a zero.
+    ///   - starts: where each begins; nil for null.
+    private func execute(_ name: String, _ bytes: [UInt8], _ starts: [Int?]) throws(PostgresError) -> PostgresResult {
         let result = bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
             let pointers: [UnsafePointer<CChar>?] = starts.map { start in start.flatMap { base?.advanced(by: $0) } }
@@ -123,7 +136,51 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     /// PostgreSQL stores no zeros in text; SQLite does.
-    private static let replacement = UInt8(ascii: "?")
+    static let replacement = UInt8(ascii: "?")
+
+    // MARK: - Many rows of values
+
+    /// The form of a statement that runs it for many rows of values; nil if it has none.
+    func batch(of sql: String) throws(PostgresError) -> PostgresBatch? {
+        if let known = batches[sql] { return known?.form }
+        let types = try types(ofParameters: try name(of: sql))
+        let form = types.flatMap {
+            PostgresBatch(PostgresDialect.rewritten(PostgresDialect.tokens(of: sql)), types: $0)
+        }
+        guard let form else {
+            batches[sql] = .some(nil)
+            return nil
+        }
+        batches[sql] = (form, try prepare(form.sql, for: form.sql))
+        return form
+    }
+
+    /// Runs the batch of a statement.
+    ///
+    /// - Parameter rows: their values; at least one row.
+    func executeBatch(of sql: String, _ rows: [[SQLValue]]) throws(PostgresError) -> PostgresResult {
+        guard let name = batches[sql]??.name else {
+            throw PostgresError(state: "XX000", message: "a statement has no batch", constraint: nil)
+        }
+        var arrays = PostgresArrays(columns: rows[0].count)
+        for row in rows { arrays.add(row) }
+        let (bytes, starts) = arrays.close()
+        return try execute(name, bytes, starts)
+    }
+
+    /// - Returns: nil if one has a type of which no array is made.
+    private func types(ofParameters name: String) throws(PostgresError) -> [String]? {
+        let result = library.describePrepared(raw, name)
+        // The result of the check owns this one, and frees it.
+        let checked = try check(result)
+        defer { withExtendedLifetime(checked) {} }
+        var names: [String] = []
+        for index in 0..<library.nparams(result) {
+            guard let name = PostgresBatch.name(ofType: library.paramtype(result, index)) else { return nil }
+            names.append(name)
+        }
+        return names
+    }
 
     @discardableResult
     private func check(_ result: OpaquePointer?) throws(PostgresError) -> PostgresResult {
@@ -151,10 +208,12 @@ final class PostgresConnection: @unchecked Sendable {
 /// A prepared statement of PostgreSQL.
 struct PostgresStatement {
     private let name: String
-    private let connection: PostgresConnection
+    let sql: String
+    let connection: PostgresConnection
 
     init(_ sql: String, in connection: PostgresConnection) throws {
         name = try connection.name(of: sql)
+        self.sql = sql
         self.connection = connection
     }
 
@@ -163,7 +222,7 @@ struct PostgresStatement {
 
 extension SQLValue {
     /// The value as a parameter in text format; nil for null.
-    fileprivate var postgresText: String? {
+    var postgresText: String? {
         switch self {
         case .null: nil
         case .integer(let value): "\(value)"

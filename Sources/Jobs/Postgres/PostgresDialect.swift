@@ -10,7 +10,7 @@ enum PostgresDialect {
         SQLTokens.of(sql.replacing(Schema.now, with: "worker_now()"))
     }
 
-    static func text(of tokens: [SQLToken]) -> String { tokens.map(\.text).joined(separator: " ") }
+    static func text(of tokens: some Sequence<SQLToken>) -> String { tokens.map(\.text).joined(separator: " ") }
 
     /// One statement.
     static func rewritten(_ tokens: [SQLToken]) -> [SQLToken] {

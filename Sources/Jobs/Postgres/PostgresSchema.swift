@@ -11,22 +11,32 @@ enum PostgresSchema {
 
     /// The statements that make the schema in an empty database.
     static let statements: [String] = {
-        let parts = Schema.parts.flatMap { split(PostgresDialect.tokens(of: $0)) }
+        let parts = (Schema.parts + [announcements]).flatMap { split(PostgresDialect.tokens(of: $0)) }
         var left = parts.count { $0[1].is("TRIGGER") }
         let translated = parts.flatMap { part -> [String] in
             if part[1].is("TRIGGER") {
                 left -= 1
                 return PostgresTrigger(part).map { $0.statements(number: left) } ?? []
             }
-            return [PostgresDialect.text(of: part[1].is("TABLE") ? table(part) : PostgresDialect.rewritten(part))]
+            return [
+                PostgresDialect.text(of: part[1].is("TABLE") ? table(part) : index(PostgresDialect.rewritten(part)))
+            ]
         }
         return [PostgresFunctions.all] + translated + [PostgresCounters.triggers] + turns
     }()
 
+    /// See `FileAnnouncements.swift`. until: by the server's clock.
+    private static let announcements = """
+        CREATE TABLE announced_files (
+            hash TEXT NOT NULL, owner INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (hash, owner)
+        );
+        CREATE TABLE removed_files (hash TEXT PRIMARY KEY, until INTEGER NOT NULL);
+        """
+
     /// Tables in which only workers write, about what they are doing now. After a crash of the server workers write all
     /// of it again, so PostgreSQL need not log these rows.
     private static let unlogged: Set = [
-        "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing",
+        "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing", "announced_files",
     ]
 
     /// Tables to which users write. A trigger takes the write lock for each such statement.
@@ -51,7 +61,7 @@ enum PostgresSchema {
     /// By the names of the tables.
     static let shapes: [String: Shape] = {
         var shapes: [String: Shape] = [:]
-        for part in Schema.parts.flatMap({ split(SQLTokens.of($0)) }) where part[1].is("TABLE") {
+        for part in (Schema.parts + [announcements]).flatMap({ split(SQLTokens.of($0)) }) where part[1].is("TABLE") {
             guard case .word(let name) = part[2] else { continue }
             shapes[name] = shape(part)
         }
@@ -84,6 +94,14 @@ enum PostgresSchema {
             current = []
         }
         return parts
+    }
+
+    /// Appends the id to an index of items: SQLite's have it, and the next items of a job are found in its order.
+    private static func index(_ part: [SQLToken]) -> [SQLToken] {
+        guard part[1].is("INDEX"), part.count > 5, part[4] == .word("items"), !part.contains(.word("id")),
+            let end = part.firstIndex(where: { $0.isSign(")") })
+        else { return part }
+        return part[..<end] + [.sign(","), .word("id")] + part[end...]
     }
 
     // MARK: - Tables

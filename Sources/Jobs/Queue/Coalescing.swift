@@ -37,11 +37,9 @@ extension JobQueue {
         (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 
-    static func leave(_ item: Int64, until time: SteadyTime, in db: Connection) throws {
-        try db.run(
-            """
-            UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
-                message = 'Another worker is fetching this URL.' WHERE id = ?
-            """, [time.milliseconds, item])
-    }
+    /// Delays an item whose key another worker is processing.
+    static let leaving: StaticString = """
+        UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
+            message = 'Another worker is fetching this URL.' WHERE id = ?
+        """
 }

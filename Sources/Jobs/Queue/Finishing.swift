@@ -22,199 +22,191 @@ extension JobQueue {
         guard !group.isEmpty else { return FinishedGroup() }
         let reading = gate.reading
         let (finished, refused) = try await writeSparingOthers { db, refusals in
-            var finished = FinishedGroup()
-            let now = try reading.moment(in: db)
-            let statements = RowStatements(db)
-            var record = IndexRecord(now: now, held: held, statements)
-            var moves = try JobCounterBatch(in: db)
-            var failures: [HostBook.FailureCount: Int] = [:]
-            var ended = EndedItems()
-            let isNotingURLs = try db.exists("SELECT 1 FROM done_urls")
-            for (item, ending) in group {
-                if let failure = refusals.failures[item.id], try Self.isOurs(item, in: db) {
-                    try Self.fail(refused: item.id, failure, now: now.wall, in: db)
-                    continue
-                }
-                if case .done(let completion) = ending, try !record.hasFiles(of: completion) {
-                    finished.doubtful.insert(item.id)
-                    continue
-                }
-                try moves.announce(item.id, to: ending.state)
-                let isEnded = try Self.change(item.id, to: ending.state) {
-                    try Self.end(item, ending, now: now, in: statements)
-                }
-                guard isEnded else {
-                    if try Self.isOurs(item, in: db) {
-                        throw Self.refusal(.item(item.id), to: ending.state, Self.ignored)
-                    }
-                    finished.fencedOut.insert(item.id)
-                    continue
-                }
-                ended.add(item, ending)
-                if item.deaths > 0 { try Self.acquit(item, ending, in: db) }
-                moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
-                if let lastTry = item.lastTry { try lastTry.save(item: item.id, in: statements) }
-                if let failed = ending.failedTry, failed.hasAsked {
-                    if failed.failureClass.isOfHost {
-                        failures[
-                            HostBook.FailureCount(host: failed.host(of: item), failure: failed.failureClass), default: 0
-                        ] +=
-                            1
-                    }
-                    if let time = failed.blocksHostUntil {
-                        try HostBook.block(
-                            host: failed.host(of: item), until: now.steady(time), now: now.steady, in: db)
-                    }
-                }
-                if case .done(let completion) = ending {
-                    try Self.change(item.id, to: .done) {
-                        try record.add(completion, of: item)
-                        if isNotingURLs { try Self.noteURL(of: item, in: statements) }
-                    }
-                }
-            }
-            try HostBook.count(failures, now: now.wall, in: db)
-            try record.addUp()
-            finished.links = record.links
-            if let reserved {
-                finished.counted = record.added.filter { reserved.hashes.contains($0.key) }
-                let bytes = finished.counted.values.reduce(0, +)
-                if bytes > 0 { try CacheEviction.giveBack(bytes, of: reserved.worker, in: db) }
-            }
-            try ended.log(at: now.wall, in: db)
-            try moves.addUp(in: db)
-            return finished
+            var ending = try GroupEnding(now: try reading.moment(in: db), held: held, refusals, in: db)
+            for part in refusals.isOneByOne ? group.map({ [$0] }) : [group] { try ending.end(part) }
+            return try ending.close(reserved)
         }
         var whole = finished
         whole.refused = refused
         return whole
     }
+}
 
-    /// Makes jobs with `only-new` leave out the item's URL: as it was enqueued, even if a fallback was used.
-    private static func noteURL(of item: ClaimedItem, in statements: RowStatements) throws {
-        try statements("INSERT OR IGNORE INTO done_urls SELECT url, id FROM items WHERE id = ?").run(item.id)
+/// Ends items within one transaction, step by step. A step runs one statement for all items that need it, which on
+/// PostgreSQL takes one round trip.
+struct GroupEnding {
+    typealias One = (item: ClaimedItem, ending: ItemEnding)
+
+    private let now: Moment
+    private let refusals: ItemRefusals
+    private let statements: RowStatements
+    private let isNotingURLs: Bool
+    private var record: IndexRecord
+    private var moves: JobCounterBatch
+    private var failures: [HostBook.FailureCount: Int] = [:]
+    private var log = EndedItems()
+    private var finished = FinishedGroup()
+
+    private var db: Connection { statements.db }
+
+    init(now: Moment, held: HeldBlobs?, _ refusals: ItemRefusals, in db: Connection) throws {
+        self.now = now
+        self.refusals = refusals
+        statements = RowStatements(db)
+        record = IndexRecord(now: now, held: held, statements)
+        moves = try JobCounterBatch(in: db)
+        isNotingURLs = try moves.isCounting && db.exists("SELECT 1 FROM done_urls")
     }
 
-    /// Clears the suspicion of an item that its worker has survived.
-    private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Connection) throws {
-        switch ending {
-        case .wait, .release: return
-        case .done, .failed, .blacklisted, .retry, .fallBack:
-            try db.run("UPDATE items SET deaths = 0 WHERE id = ?", [item.id])
+    /// Ends a group, or a part of it.
+    mutating func end(_ group: [One]) throws {
+        let ended = try move(try withoutDoubtful(try withoutRefused(group)))
+        guard !ended.isEmpty else { return }
+        try acquit(ended)
+        try TryRecord.save(ended.compactMap { one in one.item.lastTry.map { (one.item.id, $0) } }, in: statements)
+        try noteFailures(of: ended)
+        let done = ended.compactMap { one in
+            if case .done(let completion) = one.ending { (item: one.item, completion: completion) } else { nil }
         }
+        guard !done.isEmpty else { return }
+        try JobQueue.change(group: done.map(\.item.id), to: .done) { try save(done) }
     }
 
-    /// - Returns: whether this lease still held the item.
-    private static func end(
-        _ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in statements: RowStatements,
-    ) throws -> Bool {
-        let db = statements.db
-        switch ending {
-        case .done(let completion):
-            return try complete(item, completion, now: now, in: statements)
-        case .failed(let failure):
-            guard try fail(item, failure, blacklisted: false, tries: 1, now: now.wall, in: db) else { return false }
-            try list(failure, of: item, now: now, in: db)
-            return true
-        case .fallBack(let failure):
-            let isOurs = try update(
-                """
-                state = 'queued', lease = NULL, attempts = 0, fallback = coalesce(fallback, 0) + 1, class = ?,
-                http_status = ?, message = ?
-                """, [failure.failureClass.rawValue, failure.httpStatus, failure.message], item, in: db)
-            if isOurs, failure.hasAsked { try list(failure, of: item, now: now, in: db) }
-            return isOurs
-        case .blacklisted(let entry):
-            let failure = Failure(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
-            return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
-        case .retry(let time, let failure, let blockingHost):
-            if blockingHost {
-                try HostBook.block(host: failure.host(of: item), until: now.steady(time), now: now.steady, in: db)
+    /// Writes the sums. Call it once, after all parts.
+    mutating func close(_ reserved: GroupReservation?) throws -> FinishedGroup {
+        try HostBook.count(failures, now: now.wall, in: db)
+        try record.addUp()
+        finished.links = record.links
+        if let reserved {
+            finished.counted = record.added.filter { reserved.hashes.contains($0.key) }
+            let bytes = finished.counted.values.reduce(0, +)
+            if bytes > 0 { try CacheEviction.giveBack(bytes, of: reserved.worker, in: db) }
+        }
+        if moves.isCounting {
+            try log.log(at: now.wall, in: db)
+            try moves.addUp(in: db)
+        }
+        return finished
+    }
+
+    // MARK: - Which items end
+
+    /// Fails the items whose end was refused before.
+    private func withoutRefused(_ group: [One]) throws -> [One] {
+        guard !refusals.failures.isEmpty else { return group }
+        return try group.filter { one in
+            guard let failure = refusals.failures[one.item.id], try JobQueue.isOurs(one.item, in: db) else {
+                return true
             }
-            return try delay(item, until: now.steady(time), failure: failure, in: db)
-        case .wait(let time, let host, let reason):
-            return try update(
-                "state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, message = coalesce(?, message)",
-                [now.steady(time).milliseconds, host, reason], item, in: db)
-        case .release:
-            return try update("state = 'queued', lease = NULL", [], item, in: db)
+            try JobQueue.fail(refused: one.item.id, failure, now: now.wall, in: db)
+            return false
         }
     }
 
-    /// Puts an item's URL on the blacklist if its failure requires it.
-    private static func list(_ failure: Failure, of item: ClaimedItem, now: Moment, in db: Connection) throws {
+    private mutating func withoutDoubtful(_ group: [One]) throws -> [One] {
+        guard record.held != nil else { return group }
+        let done = group.compactMap { one in
+            if case .done(let completion) = one.ending { (id: one.item.id, completion: completion) } else { nil }
+        }
+        let areDoubtful = try record.areDoubtful(done.map(\.completion))
+        guard areDoubtful.contains(true) else { return group }
+        let doubtful = Set(zip(done, areDoubtful).filter(\.1).map(\.0.id))
+        finished.doubtful.formUnion(doubtful)
+        return group.filter { !doubtful.contains($0.item.id) }
+    }
+
+    /// Changes the items' states.
+    ///
+    /// - Returns: those that this lease still held.
+    private mutating func move(_ group: [One]) throws -> [One] {
+        let isMoved = try EndedRows(group, now: now, statements).move(by: moves)
+        var ended: [One] = []
+        ended.reserveCapacity(group.count)
+        for (one, isMoved) in zip(group, isMoved) {
+            guard isMoved else {
+                if try JobQueue.isOurs(one.item, in: db) {
+                    throw JobQueue.refusal(.item(one.item.id), to: one.ending.state, JobQueue.ignored)
+                }
+                finished.fencedOut.insert(one.item.id)
+                continue
+            }
+            ended.append(one)
+            guard moves.isCounting else { continue }
+            log.add(one.item, one.ending)
+            moves.count(one.item.job, from: .active, to: one.ending.counter, bytes: one.ending.bytes)
+        }
+        return ended
+    }
+
+    // MARK: - What is recorded of them
+
+    /// Clears the suspicion of items that their worker has survived.
+    private func acquit(_ ended: [One]) throws {
+        let acquitted = ended.filter { one in
+            guard one.item.deaths > 0 else { return false }
+            switch one.ending {
+            case .wait, .release: return false
+            case .done, .failed, .blacklisted, .retry, .fallBack: return true
+            }
+        }
+        guard !acquitted.isEmpty else { return }
+        try statements("UPDATE items SET deaths = 0 WHERE id = ?").runEach(acquitted) { $0.item.id }
+    }
+
+    /// Records failures of hosts, and puts URLs on the blacklist if their failures require it.
+    private mutating func noteFailures(of ended: [One]) throws {
+        var listings: [Blacklist.Listing] = []
+        var blocks: [(host: String, until: SteadyTime)] = []
+        for (item, ending) in ended {
+            if case .retry(let time, let failure, true) = ending {
+                blocks.append((failure.host(of: item), now.steady(time)))
+            }
+            if let listing = ending.listed.flatMap({ listing($0, of: item) }) { listings.append(listing) }
+            guard let failed = ending.failedTry, failed.hasAsked else { continue }
+            if failed.failureClass.isOfHost {
+                let count = HostBook.FailureCount(host: failed.host(of: item), failure: failed.failureClass)
+                failures[count, default: 0] += 1
+            }
+            if let time = failed.blocksHostUntil { blocks.append((failed.host(of: item), now.steady(time))) }
+        }
+        if !listings.isEmpty { try Blacklist.add(listings, now: now.wall, in: statements) }
+        try HostBook.block(blocks, now: now.steady, in: db)
+    }
+
+    private func listing(_ failure: Failure, of item: ClaimedItem) -> Blacklist.Listing? {
         let own = failure.failureClass.blacklistDuration
-        guard let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own else { return }
-        try Blacklist.add(item, failure: failure, until: now.steady + duration, now: now.wall, in: db)
+        guard let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own else { return nil }
+        return Blacklist.Listing(
+            key: item.key, host: URLText.host(item.url), failure: failure, until: now.steady + duration)
     }
 
-    private static func complete(
-        _ item: ClaimedItem, _ completion: Completion, now: Moment, in statements: RowStatements,
-    ) throws -> Bool {
-        let update = try statements(
-            "complete an item",
-            """
-            UPDATE items SET state = 'done', lease = NULL, run_at = NULL, attempts = \(ItemSchema.attempts) + ?, class = NULL, http_status = NULL,
-                message = NULL, cached = ?, bytes_from = ?, source = ?, bytes = ?, finished_at = ?
-            WHERE id = ? AND \(isOurs)
-            """)
-        try update.run(
-            completion.isCached ? 0 : 1, completion.isCached, completion.origin.stored, completion.source.hash,
-            completion.source.size, now.wall, item.id, item.lease)
-        guard statements.db.changesCount > 0 else { return false }
+    private mutating func save(_ done: [(item: ClaimedItem, completion: Completion)]) throws {
         try CacheIndex.save(
-            completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: statements)
-        for rendition in completion.renditions {
-            try CacheIndex.save(rendition, item: item.id, in: statements)
+            done.map { item, completion in (completion.source, completion.isCached ? item.source : nil) },
+            now: now.steady, in: statements)
+        try CacheIndex.save(
+            done.flatMap { item, completion in completion.renditions.map { (item.id, $0) } }, in: statements)
+        try CacheIndex.save(done.flatMap(\.completion.newVariants), now: now.wall, in: statements)
+        let answered = done.filter { item, completion in
+            let isConfirmed = item.source.map { $0.fetchedAt != completion.source.fetchedAt } ?? false
+            return !completion.isCached || isConfirmed
         }
-        for variant in completion.newVariants { try CacheIndex.save(variant, now: now.wall, in: statements) }
-        let isConfirmed = item.source.map { $0.fetchedAt != completion.source.fetchedAt } ?? false
-        if !completion.isCached || isConfirmed { try Blacklist.remove(key: item.key, in: statements) }
-        return true
+        if !answered.isEmpty { try Blacklist.remove(keys: answered.map(\.item.key), in: statements) }
+        try record.add(done)
+        // Makes jobs with `only-new` leave out the items' URLs: as they were enqueued, even if a fallback was used.
+        if isNotingURLs {
+            try statements("INSERT OR IGNORE INTO done_urls SELECT url, id FROM items WHERE id = ?")
+                .runEach(done) { $0.item.id }
+        }
     }
+}
 
-    private static func fail(
-        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: WallTime, in db: Connection,
-    ) throws -> Bool {
-        try update(
-            """
-            state = 'failed', lease = NULL, run_at = NULL, attempts = \(ItemSchema.attempts) + ?, class = ?, http_status = ?, message = ?,
-            blacklisted = ?, finished_at = ?
-            """,
-            [
-                tries, failure.failureClass.rawValue, failure.httpStatus, failure.message, blacklisted,
-                now.milliseconds,
-            ], item, in: db,
-        )
-    }
-
-    private static func delay(
-        _ item: ClaimedItem, until time: SteadyTime, failure: Failure, in db: Connection,
-    ) throws -> Bool {
-        try update(
-            """
-            state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = \(ItemSchema.attempts) + 1, class = ?,
-            http_status = ?, message = ?
-            """,
-            [
-                time.milliseconds, failure.host(of: item), failure.failureClass.rawValue, failure.httpStatus,
-                failure.message,
-            ], item, in: db,
-        )
-    }
-
+extension JobQueue {
     /// The fence: a row changes only if the item is still active under this lease.
-    private static let isOurs = "state = 'active' AND lease = ?"
+    static let isOurs = "state = 'active' AND lease = ?"
 
-    private static func isOurs(_ item: ClaimedItem, in db: Connection) throws -> Bool {
+    fileprivate static func isOurs(_ item: ClaimedItem, in db: Connection) throws -> Bool {
         try db.exists("SELECT 1 FROM items WHERE id = ? AND \(isOurs)", [item.id, item.lease])
-    }
-
-    private static func update(
-        _ assignments: String, _ values: SQLValues, _ item: ClaimedItem, in db: Connection,
-    ) throws -> Bool {
-        try db.run("UPDATE items SET \(assignments) WHERE id = ? AND \(isOurs)", values + [item.id, item.lease])
-        return db.changesCount > 0
     }
 }
 
@@ -227,8 +219,17 @@ extension ItemEnding {
         case .blacklisted, .wait, .release: nil
         }
     }
+
+    /// The failure that may put the URL on the blacklist.
+    fileprivate var listed: Failure? {
+        switch self {
+        case .failed(let failure): failure
+        case .fallBack(let failure): failure.hasAsked ? failure : nil
+        case .done, .blacklisted, .retry, .wait, .release: nil
+        }
+    }
 }
 
 extension Failure {
-    fileprivate func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
+    func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
 }

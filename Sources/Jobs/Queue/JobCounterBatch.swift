@@ -1,4 +1,8 @@
 /// Adds up the state changes of a group of items for their jobs, in the transaction that makes them.
+///
+/// On SQLite a trigger runs for each row, so the batch announces each move, and counts it for the trigger. On PostgreSQL
+/// a trigger runs once for each statement; it counts all items that the statement moves, logs their ends and notes their
+/// URLs.
 struct JobCounterBatch {
     /// The counters of `jobs`, in the order of the statement in `addUp`.
     enum Counter: Int, CaseIterable {
@@ -12,14 +16,30 @@ struct JobCounterBatch {
 
     private var changes: [JobID: Change] = [:]
     private let announcement: RowStatement
+    /// Whether ``move(_:to:by:id:_:)`` leaves the counting, the log and the notes of URLs to this batch's owner.
+    let isCounting: Bool
 
     init(in db: Connection) throws {
+        isCounting = db.sqlite != nil
         announcement = try RowStatement("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)", in: db)
     }
 
     /// Announces that this batch counts the item's next change to this state.
     func announce(_ item: Int64, to state: ItemState) throws {
         try announcement.run(item, state.rawValue)
+    }
+
+    /// Moves items to a state, with a statement that runs for each of them.
+    ///
+    /// - Returns: for each item, whether it was moved.
+    func move<Item, each Value: RowValue>(
+        _ items: [Item], to state: ItemState, by statement: RowStatement, id: (Item) -> Int64,
+        _ values: (Item) -> (repeat each Value),
+    ) throws -> [Bool] {
+        try statement.runEach(items) { item in
+            if isCounting { try announce(id(item), to: state) }
+            return values(item)
+        }
     }
 
     /// Announces that this batch counts all changes of a job's items to this state, or all their deletions.

@@ -231,17 +231,19 @@ private func progressRow(_ row: Row) -> JobProgress {
 }
 
 extension TryRecord {
-    /// Stores the try for its item.
-    func save(item: Int64, in statements: RowStatements) throws {
+    /// Stores tries for their items.
+    static func save(_ tries: [(item: Int64, record: TryRecord)], in statements: RowStatements) throws {
         let insert = try statements(
             """
             INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
                 http_version, dns, connect, tls, first_byte, total)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        try insert.run(
-            item, at, failure, httpStatus, message, received, saved,
-            redirects, address, httpVersion, dns, connect, tls,
-            firstByte, total)
+        try insert.runEach(tries) { item, one in
+            (
+                item, one.at, one.failure, one.httpStatus, one.message, one.received, one.saved, one.redirects,
+                one.address, one.httpVersion, one.dns, one.connect, one.tls, one.firstByte, one.total
+            )
+        }
     }
 }

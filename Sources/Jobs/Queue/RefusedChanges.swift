@@ -31,6 +31,20 @@ extension JobQueue {
         }
     }
 
+    /// Changes the states of a group of items.
+    ///
+    /// - Throws: an error with the item if a statement is refused and the group has only one; without it for a larger
+    ///   group, whose items are then changed one by one.
+    @discardableResult
+    static func change<Result>(group: [Int64], to state: ItemState, _ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            guard let reason = Refusal.reason(of: error) else { throw error }
+            throw refusal(group.count == 1 ? .item(group[0]) : .ofSome, to: state, reason)
+        }
+    }
+
     /// The error of a change that was refused.
     static func refusal(_ change: ItemRefusals.Change, to state: ItemState, _ reason: String) -> JobsError {
         let name = if case .item(let item) = change { "item \(item)" } else { "an item" }

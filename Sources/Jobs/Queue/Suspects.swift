@@ -96,8 +96,9 @@ extension JobQueue {
                 message = ?, deaths = ?, finished_at = ? WHERE id = ?
             """, [failure.rawValue, message, Suspicion.guilty, now.wall.milliseconds, item])
         let options = try db.text("SELECT options FROM jobs WHERE id = (SELECT job FROM items WHERE id = ?)", [item])
-        try Blacklist.add(
+        let listing = Blacklist.Listing(
             key: key(of: url, by: keyRule(options)), host: URLText.host(url), failure: Failure(failure, message),
-            until: now.steady + FailureClass.day, now: now.wall, in: db)
+            until: now.steady + FailureClass.day)
+        try Blacklist.add([listing], now: now.wall, in: RowStatements(db))
     }
 }

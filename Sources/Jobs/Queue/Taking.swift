@@ -36,7 +36,7 @@ struct Taking {
             UPDATE items SET state = 'active', lease = ?, run_at = NULL, started_at = coalesce(started_at, ?)
             WHERE id = ? AND state = 'queued'
             """, in: db)
-        known = try RowStatement(KnownOfKey.question, in: db)
+        known = try RowStatement(KnownKeys.question, in: db)
     }
 
     private struct QueuedRow {
@@ -79,7 +79,7 @@ struct Taking {
     mutating func take(_ ids: [Int64], of job: JobDefinition, in db: Connection) throws {
         let select = try RowStatement(
             "SELECT \(QueuedRow.columns) FROM items WHERE id = ? AND state = 'queued'", in: db)
-        try take(try ids.compactMap { try select.first($0, read: QueuedRow.init) }, of: job, in: db)
+        try take(try select.firstEach(ids, { $0 }, read: QueuedRow.init).compactMap(\.self), of: job, in: db)
     }
 
     private mutating func take(_ rows: [QueuedRow], of job: JobDefinition, in db: Connection) throws {
@@ -89,58 +89,98 @@ struct Taking {
             UPDATE jobs SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state = 'queued'
             """, [now.wall.milliseconds, job.id])
         let rule = others.isEmpty ? nil : JobQueue.keyRule(job.options)
-        for row in rows {
-            guard mayTake(row) else { return }
-            try take(row, of: job, by: rule, in: db)
+        let chosen = try choose(rows, of: job, by: rule, in: db)
+        for part in refusals.isOneByOne ? chosen.map({ [$0] }) : [chosen] where !part.isEmpty {
+            try activate(part, in: db)
+            try leave(part.filter(\.isOfOthers), of: job)
+            try add(part.filter { !$0.isOfOthers }, of: job)
         }
     }
 
-    private mutating func mayTake(_ row: QueuedRow) -> Bool {
+    /// An item that is about to be taken.
+    private struct ChosenRow {
+        let row: QueuedRow
+        let own: OwnColumns?
+        let url: String
+        let key: String
+        /// Whether another worker is processing its key.
+        let isOfOthers: Bool
+    }
+
+    /// The items that may be taken. Fails those whose change was refused before.
+    private mutating func choose(
+        _ rows: [QueuedRow], of job: JobDefinition, by rule: CacheKeyRule?, in db: Connection,
+    ) throws -> [ChosenRow] {
+        let withOwn = rows.filter(\.hasOwn).map(\.id)
+        let own =
+            withOwn.isEmpty
+            ? []
+            : try statements("an item's own columns", OwnColumns.question)
+                .firstEach(withOwn, { $0 }, read: OwnColumns.init)
+        let ownColumns = Dictionary(zip(withOwn, own)) { first, _ in first }
+        var chosen: [ChosenRow] = []
+        var taken = 0
+        for row in rows {
+            guard mayTake(row, beside: taken) else { break }
+            if let failure = refusals.failures[row.id] {
+                try JobQueue.fail(refused: row.id, failure, now: now.wall, in: db)
+                failed.append(RefusedItem(item: row.id, job: job.id, failure: failure))
+                continue
+            }
+            let own = ownColumns[row.id] ?? nil
+            let url = own?.askedURL ?? row.url
+            let key = URLText.cacheKey(url)
+            let isOfOthers = !others.isEmpty && others.contains(rule == nil ? key : JobQueue.key(of: url, by: rule))
+            chosen.append(ChosenRow(row: row, own: own, url: url, key: key, isOfOthers: isOfOthers))
+            if !isOfOthers { taken += 1 }
+        }
+        return chosen
+    }
+
+    /// - Parameter taken: how many were chosen just now.
+    private mutating func mayTake(_ row: QueuedRow, beside taken: Int) -> Bool {
         hasSuspects = hasSuspects || row.deaths > 0
-        isAtItsLimit = hasSuspects && caution.inFlight + items.count >= caution.window
+        isAtItsLimit = hasSuspects && caution.inFlight + items.count + taken >= caution.window
         return !isAtItsLimit
     }
 
-    private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Connection)
-        throws
-    {
-        if let failure = refusals.failures[row.id] {
-            try JobQueue.fail(refused: row.id, failure, now: now.wall, in: db)
-            failed.append(RefusedItem(item: row.id, job: job.id, failure: failure))
-            return
+    private func activate(_ chosen: [ChosenRow], in db: Connection) throws {
+        let ids = chosen.map(\.row.id)
+        let isActive = try JobQueue.change(group: ids, to: .active) {
+            try moves.move(ids, to: .active, by: update, id: { $0 }) { (lease, now.wall, $0) }
         }
-        let own =
-            row.hasOwn
-            ? try statements("an item's own columns", OwnColumns.question).first(row.id, read: OwnColumns.init) : nil
-        let url = own?.askedURL ?? row.url
-        let key = URLText.cacheKey(url)
-        try moves.announce(row.id, to: .active)
-        try JobQueue.change(row.id, to: .active) { try update.run(lease, now.wall, row.id) }
-        guard db.changesCount > 0 else {
-            throw JobQueue.refusal(.item(row.id), to: .active, JobQueue.ignored)
+        guard let ignored = zip(ids, isActive).first(where: { !$1 }) else { return }
+        throw JobQueue.refusal(.item(ignored.0), to: .active, JobQueue.ignored)
+    }
+
+    /// Delays items whose keys other workers are processing: they will soon be cached.
+    private mutating func leave(_ left: [ChosenRow], of job: JobDefinition) throws {
+        guard !left.isEmpty else { return }
+        let ids = left.map(\.row.id)
+        let until = now.steady + JobQueue.othersDelay
+        try JobQueue.change(group: ids, to: .delayed) {
+            _ = try moves.move(ids, to: .delayed, by: try statements(JobQueue.leaving), id: { $0 }) { (until, $0) }
         }
-        guard others.isEmpty || !others.contains(rule == nil ? key : JobQueue.key(of: url, by: rule)) else {
-            try moves.announce(row.id, to: .delayed)
-            try JobQueue.change(row.id, to: .delayed) {
-                try JobQueue.leave(row.id, until: now.steady + JobQueue.othersDelay, in: db)
-            }
-            moves.count(job.id, from: .queued, to: .delayed)
-            return
+        if moves.isCounting { moves.count(job.id, from: .queued, to: .delayed, items: Int64(ids.count)) }
+    }
+
+    private mutating func add(_ taken: [ChosenRow], of job: JobDefinition) throws {
+        guard !taken.isEmpty else { return }
+        if moves.isCounting { moves.count(job.id, from: .queued, to: .active, items: Int64(taken.count)) }
+        let known = try KnownKeys(taken.map(\.key), known, now: now, in: statements)
+        for one in taken {
+            items.append(
+                ClaimedItem(
+                    id: one.row.id, job: job.id, url: one.url, key: one.key, attempts: one.row.attempts, lease: lease,
+                    deaths: one.row.deaths, source: known.sources[one.key], blacklisting: known.listings[one.key],
+                    own: one.own))
         }
-        moves.count(job.id, from: .queued, to: .active)
-        let known = try KnownOfKey(key, known)
-        items.append(
-            ClaimedItem(
-                id: row.id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
-                deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: statements) : nil,
-                blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now, in: db) : nil,
-                own: own))
     }
 
     /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes
     /// themselves.
     func claim(_ jobs: [JobID: JobDefinition], in db: Connection) throws -> Claim {
-        try moves.addUp(in: db)
+        if moves.isCounting { try moves.addUp(in: db) }
         if items.isEmpty {
             try db.run("DELETE FROM leases WHERE id = ?", [lease])
         }
@@ -148,12 +188,11 @@ struct Taking {
     }
 }
 
-/// Whether a cache key has a source or a blacklist entry. Reading one number costs a fraction of reading two rows,
-/// which usually do not exist.
-private struct KnownOfKey {
-    let hasSource: Bool
-    /// Whether the blacklist has an entry, which may have expired.
-    let isListed: Bool
+/// The sources and blacklist entries of cache keys. Reading one number costs a fraction of reading two rows, which
+/// usually do not exist.
+private struct KnownKeys {
+    private(set) var sources: [String: SourceRecord] = [:]
+    private(set) var listings: [String: BlacklistEntry] = [:]
 
     static let question = """
         SELECT CASE WHEN EXISTS (SELECT 1 FROM sources WHERE key = ?1) THEN 1 ELSE 0 END
@@ -161,9 +200,24 @@ private struct KnownOfKey {
         """
 
     /// - Parameter asked: the statement of ``question``.
-    init(_ key: String, _ asked: RowStatement) throws {
-        let bits = try asked.first(key) { $0.integer(0) } ?? 0
-        hasSource = bits & 1 != 0
-        isListed = bits & 2 != 0
+    init(_ keys: [String], _ asked: RowStatement, now: Moment, in statements: RowStatements) throws {
+        let bits = try asked.firstEach(keys, { $0 }, read: { $0.integer(0) })
+        var withSource: [String] = []
+        var listed: [String] = []
+        for (key, bits) in zip(keys, bits) {
+            if (bits ?? 0) & 1 != 0 { withSource.append(key) }
+            // The entry may have expired.
+            if (bits ?? 0) & 2 != 0 { listed.append(key) }
+        }
+        if !withSource.isEmpty {
+            for (key, source) in zip(withSource, try CacheIndex.sources(keys: withSource, in: statements)) {
+                sources[key] = source
+            }
+        }
+        if !listed.isEmpty {
+            for (key, entry) in zip(listed, try Blacklist.entries(keys: listed, now: now, in: statements)) {
+                listings[key] = entry
+            }
+        }
     }
 }

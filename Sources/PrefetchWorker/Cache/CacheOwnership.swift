@@ -27,6 +27,15 @@ public enum CacheOwnership {
                     with: worker cache upload \(backing.name)
                     """)
             }
+            if let other = try await CachePlaces(store, cache).otherFolder() {
+                throw WorkerError(
+                    .cannotCreate,
+                    """
+                    The files of \(store.path) are in the folder \(other), perhaps on another machine, and \(cache.name) has \
+                    none of them. Machines share a bucket: name it with --cache s3://…, and copy the files into it with: worker \
+                    cache upload. If the folder was moved, copy its file CACHE_ID, too.
+                    """)
+            }
             // The cache was emptied by hand, or is of an earlier version.
             guard try cache.identity.give(expected) == expected else { throw refusal(store, cache) }
         case (let found?, nil):

@@ -11,16 +11,25 @@ internal import SystemPackage
 /// database with the cache of its original, or a cache with the database of its original, is refused as long as the
 /// original exists.
 struct CachePlaces {
-    /// The recorded path and inode of a file or folder.
+    /// The recorded path and inode of a file or folder, or the URL and the number of a PostgreSQL database.
     struct Place: Codable, Hashable {
         let path: String
         let inode: UInt64
+        /// Of a PostgreSQL database; nil for a file.
+        private(set) var server: String?
 
         init?(_ path: String) {
             var info = stat()
             guard stat(path, &info) == 0 else { return nil }
             self.path = path
             inode = UInt64(info.st_ino)
+        }
+
+        /// - Parameter server: see ``DatabaseGate/identity()``.
+        init(_ path: String, server: String) {
+            self.path = path
+            inode = 0
+            self.server = server
         }
 
         /// Whether the file is still at its path. If that can't be found out, it may be.
@@ -42,6 +51,7 @@ struct CachePlaces {
 
     private let store: JobStore
     private let cache: ContentCache
+    /// Nil for PostgreSQL.
     private let database: Place?
     private let folder: Place?
 
@@ -67,7 +77,8 @@ struct CachePlaces {
     /// - Parameter name: the name of both.
     /// - Throws: `cannotCreate` if one of them is a copy and the other is the original.
     func check(name: String) async throws {
-        guard let database, let folder else { return }
+        guard let folder else { return }
+        guard let database else { return try await checkServer(folder) }
         if cache.backing != nil { return try await checkBucket(database, folder) }
         let known = try await (
             folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
@@ -134,6 +145,42 @@ struct CachePlaces {
             // A command that only reads leaves the record to the next one that writes.
             return
         }
+    }
+
+    /// Checks the cache's owner where the database is PostgreSQL's. Its files can't be looked at, so another database is
+    /// taken for one that is in use; except for one of SQLite, which was moved to the server.
+    private func checkServer(_ folder: Place) async throws {
+        guard let identity = try await store.database.identity() else { return }
+        let database = Place(store.path, server: identity)
+        let owner = try Self.decoded(cache.identity.owner())
+        if let server = owner?.server, server != identity {
+            throw refusal(
+                "\(cache.name) belongs to the database \(owner?.path ?? ""), and \(store.path) is a copy of it, on another "
+                    + "server or with another name. If that database is not used any longer, empty CACHE_OWNER in the cache"
+            )
+        }
+        do {
+            if owner?.server != identity { try cache.identity.setOwner(Self.encoded(database)) }
+            guard cache.backing == nil else { return }
+            let known = try await Self.decoded(store.cache.property(CacheIndex.placeProperty))
+            if known != folder { try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder)) }
+        } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
+            // A command that only reads leaves the record to the next one that writes.
+            return
+        } catch let error as CacheError where error.code == .disk || error.code == .diskFull {
+            // This user may only read the cache, or its disk is full.
+            return
+        }
+    }
+
+    /// Whether the files of a PostgreSQL database are in another folder, which may be one of another machine.
+    ///
+    /// - Returns: its path.
+    func otherFolder() async throws -> String? {
+        guard let folder, database == nil, cache.backing == nil,
+            let known = try await Self.decoded(store.cache.property(CacheIndex.placeProperty))
+        else { return nil }
+        return known.inode == folder.inode && known.path == folder.path ? nil : known.path
     }
 
     private func refusal(_ what: String) -> WorkerError {

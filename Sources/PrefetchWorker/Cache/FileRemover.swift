@@ -6,7 +6,7 @@ internal import Jobs
 ///
 /// One program of a machine deletes at a time, and it deletes only files that no worker has open. A worker holds every file that it
 /// is about to record, from before the file has its name until the transaction is committed. So no deleted file is
-/// being published or recorded on this machine at that moment.
+/// being published or recorded on this machine at that moment. For other machines, the database knows what is announced.
 struct FileRemover: Sendable {
     private let eviction: CacheEviction
     private let cache: any BlobStore
@@ -31,8 +31,9 @@ struct FileRemover: Sendable {
         defer { withExtendedLifetime(turn) {} }
         let (unused, inUse, unlocked) = await sorted(dying)
         removal.inUse = dying.filter(inUse.contains)
-        let (forgotten, isUnfinished) = try await eviction.forgetDying(
+        let (forgotten, announced, isUnfinished) = try await eviction.forgetDying(
             dying.filter { !inUse.contains($0) && unlocked[$0] == nil })
+        removal.inUse += announced
         let failures = await remove(forgotten.compactMap { unused[$0] }, turn)
         removal.stuck = forgotten.filter { failures[$0] != nil } + unlocked.keys
         removal.gone = forgotten.filter { failures[$0] == nil }
@@ -53,8 +54,9 @@ struct FileRemover: Sendable {
         let turn = try await turn()
         defer { withExtendedLifetime(turn) {} }
         let unused = await sorted(hashes).unused
-        let unknown = try await eviction.unknown(blobs: hashes.filter { unused[$0] != nil })
+        let unknown = try await eviction.removable(unknown: hashes.filter { unused[$0] != nil })
         let failures = await remove(unknown.compactMap { unused[$0] }, turn)
+        try await eviction.endRemoval(of: unknown)
         return unknown.filter { failures[$0] == nil }
     }
 

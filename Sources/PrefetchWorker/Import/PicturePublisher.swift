@@ -31,6 +31,8 @@ final class PicturePublisher: Sendable {
     private let logger: Logger
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("picture.publisher")
+    /// For announcements of files.
+    private let owner = Int64.random(in: 1 ... .max)
     /// Pictures that will be published soon or have been handed in.
     private let inFlight = Atomic(0)
 
@@ -94,6 +96,11 @@ final class PicturePublisher: Sendable {
         let names = blobs.map(\.hash.hex)
         budget.publishing.take(names)
         defer { budget.publishing.letGo(names) }
+        do throws(JobsError) {
+            try await store.eviction.announce(names, by: owner)
+        } catch {
+            return end(group, .broken(WorkerError(error)))
+        }
         let published = await blocking.run { [cache] in cache.publish(blobs) }
         await store.cache.countFailedSyncs(among: published.errors, logger)
         var errors = published.errors[...]
@@ -105,7 +112,7 @@ final class PicturePublisher: Sendable {
                 ready.append(entry)
             }
         }
-        await record(ready, HeldFiles(published.files))
+        await record(ready, HeldFiles(published.files, owner: owner))
         for (entry, error) in failed { entry.ended.resume(returning: .broken(WorkerError(error))) }
     }
 

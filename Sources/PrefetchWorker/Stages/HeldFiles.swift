@@ -8,8 +8,9 @@ struct HeldFiles: Sendable {
     private(set) var hashes: HeldBlobs
     private var files: [BlobFile]
 
-    init(_ published: [BlobHash: BlobFile]) {
-        hashes = HeldBlobs(published: Set(published.keys.map(\.hex)))
+    /// - Parameter owner: the number under which they were announced.
+    init(_ published: [BlobHash: BlobFile], owner: Int64) {
+        hashes = HeldBlobs(published: Set(published.keys.map(\.hex)), owner: owner)
         files = Array(published.values)
     }
 

@@ -36,6 +36,12 @@ extension Publisher {
 
     /// - Returns: whether all files of a result are held now; false if one is missing.
     func hold(_ completion: Completion, _ held: inout HeldFiles) async -> Bool {
+        do throws(JobsError) {
+            try await store.eviction.announce(completion.renditions.map(\.blob), by: owner)
+        } catch {
+            disk.report(error.message)
+            return false
+        }
         let (all, outcome) = await blocking.run { [cache, held] in
             var held = held
             let outcome = Result { () throws(CacheError) in try held.hold(completion, cache) }

@@ -44,6 +44,8 @@ final class Publisher: Sendable {
     private let fatal = Mutex<JobsError?>(nil)
     let isHurried = Atomic(false)
     let outage = BucketOutage()
+    /// For announcements of files.
+    let owner = Int64.random(in: 1 ... .max)
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
@@ -139,6 +141,12 @@ final class Publisher: Sendable {
     }
 
     func publishOnce(_ group: [Entry]) async -> [Published] {
+        do throws(JobsError) {
+            try await store.eviction.announce(group.flatMap { $0.blobs.map(\.hash.hex) }, by: owner)
+        } catch {
+            let failure = CacheError(.disk, error.message)
+            return group.map { Published(entry: $0, failure: $0.blobs.isEmpty ? nil : failure, files: [:]) }
+        }
         let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
         await store.cache.countFailedSyncs(among: published.errors, logger)
         var errors = published.errors[...]
@@ -177,7 +185,7 @@ final class Publisher: Sendable {
     private func settle(
         _ group: [Entry], _ endings: [ItemEnding], holding published: [BlobHash: BlobFile],
     ) async {
-        var held = HeldFiles(published)
+        var held = HeldFiles(published, owner: owner)
         var endings = endings.map(Optional.some)
         var counted: [String: Int64] = [:]
         var rest = Array(group.indices)
@@ -203,7 +211,11 @@ final class Publisher: Sendable {
             }
         }
         // Files that the index refused may be deleted now.
-        if endings.contains(where: { $0?.isDone != true }) { held.letGo(cache) }
+        if endings.contains(where: { $0?.isDone != true }) {
+            held.letGo(cache)
+            // Best effort: they run out.
+            try? await store.eviction.takeBackAnnouncements(of: owner)
+        }
         await settleRoom(group, endings, counted)
         for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
     }

@@ -40,7 +40,7 @@ extension Queue {
     func removeDying(_ files: NamesOnly) async throws -> CacheEviction.Removal {
         var removal = CacheEviction.Removal()
         let (dying, isLimited) = try await store.eviction.dying()
-        let (forgotten, isUnfinished) = try await store.eviction.forgetDying(dying)
+        let (forgotten, _, isUnfinished) = try await store.eviction.forgetDying(dying)
         removal.isUnfinished = isLimited || isUnfinished
         for hash in forgotten {
             if let trouble = files.remove(hash) {
