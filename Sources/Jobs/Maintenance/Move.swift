@@ -18,6 +18,7 @@ extension Maintenance {
     private static let mark = "moving-from"
     /// What these tables hold is about running workers and transactions.
     private static let transient: Set = [
+        "announced_files", "removed_files",
         "host_load", "held_items", "transfer_progress", "spreading", "moving", "replacing", "reservations",
         "job_additions", "removed_links", "quarantined", "suspension",
     ]
