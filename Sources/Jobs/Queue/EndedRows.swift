@@ -125,3 +125,36 @@ struct EndedRows {
         return isMoved
     }
 }
+
+extension JobQueue {
+    /// The fence: a row changes only if the item is still active under this lease.
+    static let isOurs = "state = 'active' AND lease = ?"
+
+    static func isOurs(_ item: ClaimedItem, in db: Connection) throws -> Bool {
+        try db.exists("SELECT 1 FROM items WHERE id = ? AND \(isOurs)", [item.id, item.lease])
+    }
+}
+
+extension ItemEnding {
+    /// The failure of a try that was made just now.
+    var failedTry: Failure? {
+        switch self {
+        case .failed(let failure), .retry(_, let failure, _), .fallBack(let failure): failure
+        case .done(let completion): completion.concealed
+        case .blacklisted, .wait, .release: nil
+        }
+    }
+
+    /// The failure that may put the URL on the blacklist.
+    var listed: Failure? {
+        switch self {
+        case .failed(let failure): failure
+        case .fallBack(let failure): failure.hasAsked ? failure : nil
+        case .done, .blacklisted, .retry, .wait, .release: nil
+        }
+    }
+}
+
+extension Failure {
+    func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
+}
