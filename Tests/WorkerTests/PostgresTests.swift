@@ -218,6 +218,28 @@ struct PostgresTests {
         }
     }
 
+    @Test func `A second folder and the cache of another database are refused`() async throws {
+        try await withPostgres { w in
+            try await w.run("init")
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            let second = try await w.run("run", "--drain", "--cache", w.place("second"), expecting: 73)
+            #expect(second.errors.contains("perhaps on another machine"), "\(second.errors)")
+            // A copy of the tables has the name of the cache, too.
+            let copy = try await PostgresServer.running.value.newSchema()
+            try await w.run("init", "--db", copy, "--cache", w.place("third"))
+            let name = try await w.value("SELECT value FROM cache_properties WHERE name = 'cache-id'")
+            let rename = """
+                INSERT INTO cache_properties VALUES ('cache-id', '\(name)')
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value
+                """
+            try await w.run(copy, "-c", rename, program: "psql")
+            let refused = try await w.run("run", "--drain", "--db", copy, expecting: 73)
+            #expect(refused.errors.contains("is a copy of it"), "\(refused.errors)")
+            try await w.drain()
+        }
+    }
+
     @Test func `A database that is not there is reported without its password`() async throws {
         try await withPostgres { w in
             let none = "postgres://worker:secret@127.0.0.1:1/none"

@@ -100,15 +100,19 @@ public final class DatabaseGate: Sendable {
     /// The path of the file without symbolic links; the URL of a PostgreSQL database.
     public var fileName: String { sqlite?.file.name ?? path }
 
-    /// The number of a PostgreSQL server and of the database in it, which a copy of the database does not have and a
-    /// standby does. Nil with SQLite.
+    /// The numbers of a PostgreSQL server, of the database in it and of the schema with the tables: a standby has the same,
+    /// and a copy of the tables has others. Nil with SQLite, and where the server does not tell its number.
     public func identity() async throws(JobsError) -> String? {
         guard sqlite == nil else { return nil }
         return try await read { db in
-            try db.text(
+            guard try db.flag("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')") == true else {
+                return nil
+            }
+            return try db.text(
                 """
-                SELECT (SELECT system_identifier FROM pg_control_system())::TEXT || '/' || oid::TEXT FROM pg_database
-                WHERE datname = current_database()
+                SELECT (SELECT system_identifier FROM pg_control_system())::TEXT || '/' || pg_database.oid::TEXT || '/'
+                    || (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('items'))::TEXT
+                FROM pg_database WHERE datname = current_database()
                 """)
         }
     }

@@ -62,14 +62,18 @@ struct GroupEnding {
     mutating func end(_ group: [One]) throws {
         let ended = try move(try withoutDoubtful(try withoutRefused(group)))
         guard !ended.isEmpty else { return }
-        try acquit(ended)
-        try TryRecord.save(ended.compactMap { one in one.item.lastTry.map { (one.item.id, $0) } }, in: statements)
-        try noteFailures(of: ended)
-        let done = ended.compactMap { one in
+        try JobQueue.change(group: ended.map(\.item.id), to: ended[0].ending.state) {
+            try acquit(ended)
+            try TryRecord.save(ended.compactMap { one in one.item.lastTry.map { (one.item.id, $0) } }, in: statements)
+            try noteFailures(of: ended)
+            try save(Self.done(of: ended))
+        }
+    }
+
+    private static func done(of group: [One]) -> [(item: ClaimedItem, completion: Completion)] {
+        group.compactMap { one in
             if case .done(let completion) = one.ending { (item: one.item, completion: completion) } else { nil }
         }
-        guard !done.isEmpty else { return }
-        try JobQueue.change(group: done.map(\.item.id), to: .done) { try save(done) }
     }
 
     /// Writes the sums. Call it once, after all parts.
@@ -105,12 +109,10 @@ struct GroupEnding {
 
     private mutating func withoutDoubtful(_ group: [One]) throws -> [One] {
         guard record.held != nil else { return group }
-        let done = group.compactMap { one in
-            if case .done(let completion) = one.ending { (id: one.item.id, completion: completion) } else { nil }
-        }
+        let done = Self.done(of: group)
         let areDoubtful = try record.areDoubtful(done.map(\.completion))
         guard areDoubtful.contains(true) else { return group }
-        let doubtful = Set(zip(done, areDoubtful).filter(\.1).map(\.0.id))
+        let doubtful = Set(zip(done, areDoubtful).filter(\.1).map(\.0.item.id))
         finished.doubtful.formUnion(doubtful)
         return group.filter { !doubtful.contains($0.item.id) }
     }
@@ -181,6 +183,7 @@ struct GroupEnding {
     }
 
     private mutating func save(_ done: [(item: ClaimedItem, completion: Completion)]) throws {
+        guard !done.isEmpty else { return }
         try CacheIndex.save(
             done.map { item, completion in (completion.source, completion.isCached ? item.source : nil) },
             now: now.steady, in: statements)

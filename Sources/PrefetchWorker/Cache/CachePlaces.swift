@@ -34,6 +34,7 @@ struct CachePlaces {
 
         /// Whether the file is still at its path. If that can't be found out, it may be.
         var isThere: Bool {
+            guard server == nil else { return true }
             var info = stat()
             if stat(path, &info) == 0 { return UInt64(info.st_ino) == inode }
             return errno != ENOENT && errno != ENOTDIR

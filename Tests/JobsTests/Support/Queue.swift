@@ -114,4 +114,9 @@ extension Trait where Self == ConditionTrait {
     static var onSQLite: Self {
         .enabled(if: !Queue.isOnPostgres, "It is about SQLite, and the tests run on PostgreSQL.")
     }
+
+    /// For tests of what only PostgreSQL needs: scripts/test runs this suite on both.
+    static var onPostgres: Self {
+        .enabled(if: Queue.isOnPostgres, "It is about PostgreSQL, and the tests run on SQLite.")
+    }
 }
