@@ -17,6 +17,10 @@ import Testing
         func allowsStarts(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
             lease.allowsStarts(now, isSharing: isSharing)
         }
+
+        func allowsSending(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
+            lease.allowsSending(now, isSharing: isSharing)
+        }
     }
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
@@ -55,5 +59,20 @@ import Testing
         #expect(lease.allowsStarts(at(10), isSharing: true))
         _ = lease.confirm(asOf: at(20), now: at(20))
         #expect(lease.allowsStarts(at(30), isSharing: true))
+    }
+
+    @Test func `A request that was started before a suspension is not sent after it`() {
+        for isSharing in [true, false] {
+            let lease = Kept()
+            #expect(lease.allowsSending(at(100), isSharing: isSharing), "Nothing has to be confirmed.")
+            _ = lease.confirm(asOf: at(0), now: at(0))
+            #expect(lease.allowsStarts(at(1), isSharing: isSharing))
+            #expect(lease.allowsSending(at(2), isSharing: isSharing))
+            #expect(!lease.allowsSending(at(30), isSharing: isSharing))
+            #expect(!lease.allowsStarts(at(31), isSharing: isSharing))
+            #expect(!lease.allowsSending(at(31), isSharing: isSharing))
+            _ = lease.confirm(asOf: at(32), now: at(32))
+            #expect(lease.allowsSending(at(32), isSharing: isSharing))
+        }
     }
 }

@@ -87,7 +87,8 @@ struct PageOrderTests {
             }
             try await pages {
                 let removed = try await store.cache.removedLinks(limit: 500)
-                try await store.cache.forgetRemovedLinks(removed)
+                try await store.cache.forgetRemovedLinks(
+                    removed, settledTo: try await store.cache.blobs(ofLinks: removed.map(\.link)))
                 return !removed.isEmpty
             }
             _ = try await store.maintenance.repairLostFiles()

@@ -87,7 +87,8 @@ import Testing
                     files: ChildProcess.Files(output: file, errors: w.place("reader.err")),
                     environment: ["PATH": "/usr/bin:/bin"])
                 try await w.eventually("it has printed some") { try w.bytes(of: file).count > 0 }
-                try await Task.sleep(for: .milliseconds(.random(in: 0...40)))
+                // Later lives are longer, so that a hundred are enough on a busy machine, too.
+                try await Task.sleep(for: .milliseconds(Int.random(in: 0...40 * (1 + lives / 10))))
                 reader.send(SIGKILL)
                 _ = try await reader.wait()
                 // The kill may have cut the last line.

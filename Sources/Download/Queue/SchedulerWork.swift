@@ -55,6 +55,11 @@ extension DownloadScheduler {
         }
     }
 
+    /// Whether a request that was started may be sent; see ``ShareLease/allowsSending(_:isSharing:)``.
+    func allowsSending(now: ContinuousClock.Instant) -> Bool {
+        state.withLock { $0.lease.allowsSending(now, isSharing: $0.share != nil) }
+    }
+
     /// - Parameter pause: the host's `Retry-After`. The host is blocked before a waiting request could start.
     func finished(_ id: UInt64, _ signal: HostSignal, withBody: Bool, pause: Duration? = nil) {
         state.withLock { state in

@@ -28,9 +28,18 @@ public struct ShareLease: Sendable {
     /// After a gap it does not know whether it is still the only one.
     mutating func allowsStarts(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
         defer { lookedAt = now }
-        guard let confirmedAt else { return true }
-        let isOld = now - confirmedAt >= Self.duration
-        if isOld, isSharing || lookedAt.map({ now - $0 >= Self.gap }) ?? true { isLapsed = true }
+        if isLapsing(now, isSharing: isSharing) { isLapsed = true }
         return !isLapsed
+    }
+
+    /// Whether a request that was allowed to start may still be sent. Called just before it is sent: the process may have
+    /// been suspended after the look at the queue.
+    func allowsSending(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
+        !isLapsed && !isLapsing(now, isSharing: isSharing)
+    }
+
+    private func isLapsing(_ now: ContinuousClock.Instant, isSharing: Bool) -> Bool {
+        guard let confirmedAt, now - confirmedAt >= Self.duration else { return false }
+        return isSharing || lookedAt.map { now - $0 >= Self.gap } ?? true
     }
 }

@@ -39,6 +39,8 @@ final class Transfer {
     var isPaused = false
     /// Called, from any thread, when there is space again.
     var onSpace: @Sendable () -> Void = {}
+    /// Called just before a request is sent: whether the worker still has the slot that it was started in.
+    var allowsSending: () -> Bool = { true }
 
     /// The start time of the chain, as if its hops had followed each other immediately.
     private let started: ContinuousClock.Instant

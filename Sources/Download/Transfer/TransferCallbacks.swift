@@ -185,6 +185,10 @@ extension Transfer {
             refuse(address)
             return false
         }
+        guard allowsSending() else {
+            cut(.stopped("The worker was suspended, and other workers may have its slots."))
+            return false
+        }
         let ends = KnownConnections.Ends(localPort: localPort, address: address, remotePort: remotePort)
         if let known = connections.connection(ends, opened: openedSockets), !take(known) { return false }
         touch()

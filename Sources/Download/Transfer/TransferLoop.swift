@@ -109,6 +109,7 @@ extension TransferLoop {
                     ? nil : partials.take(PartialKey(queued)),
                 now: .now)
             transfer.onSpace = { [id = queued.id] in scheduler.resumePaused(id) }
+            transfer.allowsSending = { scheduler.allowsSending(now: .now) }
             running[queued.id] = transfer
             hasUnansweredHosts = true
             begin(transfer, scheduler)

@@ -8,6 +8,7 @@ struct IndexRecord {
     /// Blobs whose files the worker holds; nil if files are not checked.
     let held: HeldBlobs?
     private var areLinksKept: Bool?
+    private var hasNewLinkRound: Bool?
     private var hasLostFiles: Bool?
     private var hits = 0
     private var misses = 0
@@ -239,10 +240,21 @@ struct IndexRecord {
         guard try keepsLinks() else { return }
         // Another format has another link name.
         if let known, known.format != entry.format {
-            try CacheIndex.noteRemovedLink(of: known, in: db)
+            try CacheIndex.noteLink(of: known, in: db)
             links.append(known)
         }
         links.append(entry)
+        // The worker makes the link again after this transaction. If it is killed before that, the list is left.
+        if try areLinksDoubtful() { try CacheIndex.noteLink(of: entry, in: db) }
+    }
+
+    /// Whether another program may have deleted the links that the worker has made for this transaction: it has struck
+    /// links off the list of removed ones since.
+    private mutating func areLinksDoubtful() throws -> Bool {
+        guard let held else { return false }
+        let isNew = try hasNewLinkRound ?? (held.linkRound != CacheIndex.linkRound(in: db))
+        hasNewLinkRound = isNew
+        return isNew
     }
 
     /// Writes the totals, with one statement for the whole group.

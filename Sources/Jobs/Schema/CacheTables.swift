@@ -76,7 +76,8 @@ enum CacheSchema {
         ) WITHOUT ROWID;
         CREATE INDEX entries_by_blob ON cache_entries (blob);
 
-        -- Links of entries that a DELETE has removed, until a program that can reach the cache's files has unlinked them.
+        -- Links of entries that were removed, until a program that can reach the cache's files has unlinked them; also those
+        -- of new entries that such a program may have unlinked, until it has made them again.
         -- removal: another number for each removal, so that a later one is not taken for one that was settled.
         CREATE TABLE removed_links (
             key TEXT NOT NULL,

@@ -4,10 +4,17 @@ internal import Logging
 
 /// Links of items that are about to end.
 extension LinkKeeper {
+    /// Links that were made before their entries.
+    struct Made {
+        var entries: [CacheEntry] = []
+        /// From before the first was made; see `CacheIndex.linkRound()`.
+        var round: Int64?
+    }
+
     /// Makes the links of new files before the commit, so that a crash after the commit leaves none missing.
     ///
     /// - Returns: the links that were made; they are settled again if their items are refused.
-    func make(of items: [(item: ClaimedItem, ending: ItemEnding)]) async -> [CacheEntry] {
+    func make(of items: [(item: ClaimedItem, ending: ItemEnding)]) async -> Made {
         await make(
             items.flatMap { item, ending -> [CacheEntry] in
                 guard case .done(let completion) = ending, !completion.isCached else { return [] }
@@ -20,28 +27,24 @@ extension LinkKeeper {
     /// Makes the links of new entries before the commit.
     ///
     /// - Returns: the links that were made.
-    func make(_ entries: [CacheEntry]) async -> [CacheEntry] {
-        do {
-            guard try await store.cache.keepsLinks() else { return [] }
-        } catch {
-            // The transaction meets the same error, and reports it.
-            return []
-        }
+    func make(_ entries: [CacheEntry]) async -> Made {
+        // The transaction meets the same error, and reports it.
+        guard let round = try? await store.cache.linkRound() else { return Made() }
         await disk.run { [self] in for entry in entries { point(entry, to: entry.blob) } }
-        return entries
+        return Made(entries: entries, round: round)
     }
 
     /// Brings the links of a group in step with the commit.
     ///
     /// - Parameter made: the links that were made before the commit.
-    func settle(_ made: [CacheEntry], _ finished: FinishedGroup?) async {
+    func settle(_ made: Made, _ finished: FinishedGroup?) async {
         let isWhole = finished.map { $0.fencedOut.isEmpty && $0.doubtful.isEmpty } ?? false
         await settle(made, changed: finished?.links ?? [], isWhole: isWhole)
     }
 
-    /// - Parameter isWhole: whether all entries of `made` were recorded.
-    func settle(_ made: [CacheEntry], changed: [CacheEntry], isWhole: Bool) async {
-        let changed = changed + (isWhole ? [] : made)
+    /// - Parameter isWhole: whether all of `made` were recorded.
+    func settle(_ made: Made, changed: [CacheEntry], isWhole: Bool) async {
+        let changed = changed + (isWhole ? [] : made.entries)
         guard !changed.isEmpty else { return }
         do {
             try await settle(changed)

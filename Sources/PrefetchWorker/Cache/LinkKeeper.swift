@@ -124,10 +124,10 @@ public struct LinkKeeper: Sendable {
     /// Deletes the links of removed entries.
     func unlinkRemoved() async throws {
         while case let removed = try await store.cache.removedLinks(limit: 500), !removed.isEmpty {
-            try await settle(removed.map(\.link))
+            let blobs = try await settle(removed.map(\.link))
             // Only now: if an entry comes back meanwhile, this program may be killed after it has deleted the link and
             // before it makes the link again. Then the next program finds the removed link here, and settles it.
-            try await store.cache.forgetRemovedLinks(removed)
+            try await store.cache.forgetRemovedLinks(removed, settledTo: blobs)
         }
     }
 
@@ -135,14 +135,21 @@ public struct LinkKeeper: Sendable {
     ///
     /// After a program has changed a link, it reads the entry again, and changes the link once more if the entry has
     /// changed. So the last program that changes a link has read the current entry.
-    func settle(_ links: [CacheEntry]) async throws {
-        var rest = links
+    ///
+    /// - Returns: for each link, the blob to which it points now; nil if it was deleted.
+    @discardableResult
+    func settle(_ links: [CacheEntry]) async throws -> [String?] {
+        var settled = [String?](repeating: nil, count: links.count)
+        var rest = Array(links.indices)
         while !rest.isEmpty {
-            let blobs = try await store.cache.blobs(ofLinks: rest)
-            await disk.run { [self, rest] in for (link, blob) in zip(rest, blobs) { point(link, to: blob) } }
-            let now = try await store.cache.blobs(ofLinks: rest)
-            rest = zip(rest, zip(blobs, now)).compactMap { link, blobs in blobs.0 == blobs.1 ? nil : link }
+            let changed = rest.map { links[$0] }
+            let blobs = try await store.cache.blobs(ofLinks: changed)
+            await disk.run { [self] in for (link, blob) in zip(changed, blobs) { point(link, to: blob) } }
+            let now = try await store.cache.blobs(ofLinks: changed)
+            for (place, blob) in zip(rest, blobs) { settled[place] = blob }
+            rest = zip(rest, zip(blobs, now)).filter { $0.1.0 != $0.1.1 }.map(\.0)
         }
+        return settled
     }
 
     /// - Parameter blob: nil to delete the link.

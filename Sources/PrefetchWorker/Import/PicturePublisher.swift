@@ -124,7 +124,8 @@ final class PicturePublisher: Sendable {
                 worker: worker, hashes: Set(blobs.filter { $0.file.cacheReservation != nil }.map(\.hash.hex)))
         }
         do throws(JobsError) {
-            let stored = try await store.cache.store(group.map(\.picture), held: held.hashes, reserved: reserved)
+            let stored = try await store.cache.store(
+                group.map(\.picture), held: held.hashes(links: made), reserved: reserved)
             await links.settle(made, changed: stored.links, isWhole: true)
             if reserved != nil { budget.handOver(blobs, counted: stored.counted) }
             for (place, entry) in group.enumerated() {

@@ -5,7 +5,7 @@ internal import Logging
 
 /// The files of a group's results, held until the group is recorded: no program deletes a held file.
 struct HeldFiles: Sendable {
-    private(set) var hashes: HeldBlobs
+    private var hashes: HeldBlobs
     private var files: [BlobFile]
 
     /// - Parameter owner: the number under which they were announced.
@@ -26,6 +26,13 @@ struct HeldFiles: Sendable {
             files.append(file)
         }
         return true
+    }
+
+    /// - Parameter links: made for the group before it is recorded.
+    func hashes(links: LinkKeeper.Made) -> HeldBlobs {
+        var hashes = hashes
+        hashes.linkRound = links.round
+        return hashes
     }
 
     func letGo(_ cache: any BlobStore) {

@@ -192,7 +192,7 @@ final class Publisher: Sendable {
         while !rest.isEmpty {
             let items = rest.compactMap { index in endings[index].map { (item: group[index].item, ending: $0) } }
             let links = await links.make(of: items)
-            let finished = await finish(items, held.hashes, reservation(of: group))
+            let finished = await finish(items, held.hashes(links: links), reservation(of: group))
             await self.links.settle(links, finished)
             guard let finished else {
                 for index in rest { endings[index] = nil }
