@@ -86,9 +86,9 @@ struct PageOrderTests {
                 }
             }
             try await pages {
-                let removed = try await store.cache.removedLinks(limit: 500)
-                try await store.cache.forgetRemovedLinks(
-                    removed, settledTo: try await store.cache.blobs(ofLinks: removed.map(\.link)))
+                let removed = try await store.cache.links.removed(limit: 500)
+                try await store.cache.links.forget(
+                    removed, settledTo: try await store.cache.links.blobs(of: removed.map(\.link)))
                 return !removed.isEmpty
             }
             _ = try await store.maintenance.repairLostFiles()

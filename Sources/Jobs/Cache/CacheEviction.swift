@@ -260,7 +260,7 @@ public struct CacheEviction: Sendable {
             try LostFiles.note(lost, now: lostAt, in: db)
         }
         for entry in entries {
-            try CacheIndex.noteLink(of: entry, in: db)
+            try LinkList.note(entry, in: db)
             changes += try db.run(
                 "DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
         }

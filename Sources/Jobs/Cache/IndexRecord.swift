@@ -231,7 +231,7 @@ struct IndexRecord {
     }
 
     private mutating func keepsLinks() throws -> Bool {
-        let keeps = try areLinksKept ?? CacheIndex.keepsLinks(in: db)
+        let keeps = try areLinksKept ?? LinkList.areKept(in: db)
         areLinksKept = keeps
         return keeps
     }
@@ -240,19 +240,19 @@ struct IndexRecord {
         guard try keepsLinks() else { return }
         // Another format has another link name.
         if let known, known.format != entry.format {
-            try CacheIndex.noteLink(of: known, in: db)
+            try LinkList.note(known, in: db)
             links.append(known)
         }
         links.append(entry)
         // The worker makes the link again after this transaction. If it is killed before that, the list is left.
-        if try areLinksDoubtful() { try CacheIndex.noteLink(of: entry, in: db) }
+        if try areLinksDoubtful() { try LinkList.note(entry, in: db) }
     }
 
     /// Whether another program may have deleted the links that the worker has made for this transaction: it has struck
     /// links off the list of removed ones since.
     private mutating func areLinksDoubtful() throws -> Bool {
         guard let held else { return false }
-        let isNew = try hasNewLinkRound ?? (held.linkRound != CacheIndex.linkRound(in: db))
+        let isNew = try hasNewLinkRound ?? (held.linkRound != LinkList.round(in: db))
         hasNewLinkRound = isNew
         return isNew
     }

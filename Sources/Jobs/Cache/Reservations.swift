@@ -114,7 +114,7 @@ extension CacheEviction {
 
     private static func forget(key: String, hash: String, in db: Connection) throws {
         let entries = try db.rows("SELECT * FROM cache_entries WHERE key = ?", [key])
-        for entry in entries { try CacheIndex.noteLink(of: CacheEntry(row: entry), in: db) }
+        for entry in entries { try LinkList.note(CacheEntry(row: entry), in: db) }
         try db.run("DELETE FROM cache_entries WHERE key = ?", [key])
         try db.run("DELETE FROM sources WHERE key = ?", [key])
         try CacheIndex.forgetRules(of: key, in: db)

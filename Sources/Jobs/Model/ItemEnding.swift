@@ -100,7 +100,7 @@ public struct HeldBlobs: Sendable {
     public var found: Set<String> = []
     /// Who has announced them, where machines share the cache: see `CacheEviction.announce`.
     public var owner: Int64?
-    /// From ``CacheIndex/linkRound()`` before the worker made the links of these blobs.
+    /// From ``LinkList/round()`` before the worker made the links of these blobs.
     public var linkRound: Int64?
 
     public init(published: Set<String> = [], owner: Int64? = nil, linkRound: Int64? = nil) {

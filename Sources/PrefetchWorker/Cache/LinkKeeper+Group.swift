@@ -7,7 +7,7 @@ extension LinkKeeper {
     /// Links that were made before their entries.
     struct Made {
         var entries: [CacheEntry] = []
-        /// From before the first was made; see `CacheIndex.linkRound()`.
+        /// From before the first was made; see `LinkList.round()`.
         var round: Int64?
     }
 
@@ -29,7 +29,7 @@ extension LinkKeeper {
     /// - Returns: the links that were made.
     func make(_ entries: [CacheEntry]) async -> Made {
         // The transaction meets the same error, and reports it.
-        guard let round = try? await store.cache.linkRound() else { return Made() }
+        guard let round = try? await store.cache.links.round() else { return Made() }
         await disk.run { [self] in for entry in entries { point(entry, to: entry.blob) } }
         return Made(entries: entries, round: round)
     }

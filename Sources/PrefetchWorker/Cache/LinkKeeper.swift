@@ -30,7 +30,7 @@ public struct LinkKeeper: Sendable {
 
     /// Checks a few links at the start; rebuilds the tree if some are missing.
     func keep(_ isOn: Bool) async throws {
-        if try await store.cache.keepsLinks() == isOn {
+        if try await store.cache.links.areKept() == isOn {
             if isOn, try await looksWhole() { return }
             if !isOn, !cache.links.isFolder(atLink: "links") { return }
         }
@@ -42,15 +42,15 @@ public struct LinkKeeper: Sendable {
     public func turn(on isOn: Bool) async throws -> Report {
         // Set first, so that items that end meanwhile make their links. The tree counts as complete only after the
         // repair.
-        try await store.cache.setKeepsLinks(isOn)
+        try await store.cache.links.keep(isOn)
         return try await repair()
     }
 
     /// Makes links that are missing or point elsewhere, and removes links without an entry.
     public func repair() async throws -> Report {
-        guard try await store.cache.keepsLinks() else { return try await removeAll() }
+        guard try await store.cache.links.areKept() else { return try await removeAll() }
         var report = Report()
-        try await store.cache.setHasMadeLinks(false)
+        try await store.cache.links.setComplete(false)
         var wanted: Set<String> = []
         var last: CacheEntry?
         while true {
@@ -77,7 +77,7 @@ public struct LinkKeeper: Sendable {
             try remove(link, &report)
             if let entry = try await entry(of: link, blob) { try await settle([entry]) }
         }
-        try await store.cache.setHasMadeLinks(true)
+        try await store.cache.links.setComplete(true)
         return report
     }
 
@@ -94,7 +94,7 @@ public struct LinkKeeper: Sendable {
 
     /// Whether the tree was completed and a sample of its links still exists: a user may have deleted a part.
     private func looksWhole() async throws -> Bool {
-        guard try await store.cache.hasMadeLinks() else { return false }
+        guard try await store.cache.links.areComplete() else { return false }
         let some = try await store.cache.entriesFromAllOver()
         return await disk.run { [cache] in
             some.allSatisfy { entry in
@@ -123,11 +123,11 @@ public struct LinkKeeper: Sendable {
 
     /// Deletes the links of removed entries.
     func unlinkRemoved() async throws {
-        while case let removed = try await store.cache.removedLinks(limit: 500), !removed.isEmpty {
+        while case let removed = try await store.cache.links.removed(limit: 500), !removed.isEmpty {
             let blobs = try await settle(removed.map(\.link))
             // Only now: if an entry comes back meanwhile, this program may be killed after it has deleted the link and
             // before it makes the link again. Then the next program finds the removed link here, and settles it.
-            try await store.cache.forgetRemovedLinks(removed, settledTo: blobs)
+            try await store.cache.links.forget(removed, settledTo: blobs)
         }
     }
 
@@ -143,9 +143,9 @@ public struct LinkKeeper: Sendable {
         var rest = Array(links.indices)
         while !rest.isEmpty {
             let changed = rest.map { links[$0] }
-            let blobs = try await store.cache.blobs(ofLinks: changed)
+            let blobs = try await store.cache.links.blobs(of: changed)
             await disk.run { [self] in for (link, blob) in zip(changed, blobs) { point(link, to: blob) } }
-            let now = try await store.cache.blobs(ofLinks: changed)
+            let now = try await store.cache.links.blobs(of: changed)
             for (place, blob) in zip(rest, blobs) { settled[place] = blob }
             rest = zip(rest, zip(blobs, now)).filter { $0.1.0 != $0.1.1 }.map(\.0)
         }

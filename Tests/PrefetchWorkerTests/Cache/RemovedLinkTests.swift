@@ -12,21 +12,21 @@ struct RemovedLinkTests {
     @Test func `A link whose entry came back and was removed again stays on the list`() async throws {
         try await withDepot { depot in
             let cache = depot.store.cache
-            try await cache.setKeepsLinks(true)
-            func addAndRemove() async throws -> [CacheIndex.RemovedLink] {
+            try await cache.links.keep(true)
+            func addAndRemove() async throws -> [LinkList.Removed] {
                 _ = try await depot.withPublisher { try await depot.add([1], to: $0) }
                 var selection = EntrySelection()
                 selection.urls = [Depot.url(1)]
                 #expect(try await cache.remove(try await cache.entries(selection).page) == 1)
-                return try await cache.removedLinks(limit: 10)
+                return try await cache.links.removed(limit: 10)
             }
             let first = try await addAndRemove()
             let second = try await addAndRemove()
             #expect((first.count, second.count) == (1, 1))
-            try await cache.forgetRemovedLinks(first, settledTo: [nil])
-            #expect(try await cache.removedLinks(limit: 10).count == 1)
-            try await cache.forgetRemovedLinks(second, settledTo: [nil])
-            #expect(try await cache.removedLinks(limit: 10).isEmpty)
+            try await cache.links.forget(first, settledTo: [nil])
+            #expect(try await cache.links.removed(limit: 10).count == 1)
+            try await cache.links.forget(second, settledTo: [nil])
+            #expect(try await cache.links.removed(limit: 10).isEmpty)
             _ = try await depot.collector().collect()
         }
     }
@@ -38,7 +38,7 @@ struct RemovedLinkTests {
             let removed = try await removedOnce(depot)
             #expect(try await links.settle(removed.map(\.link)) == [nil])
             try await finish(try await claim(depot), depot, round: nil)
-            try await depot.store.cache.forgetRemovedLinks(removed, settledTo: [nil])
+            try await depot.store.cache.links.forget(removed, settledTo: [nil])
             try await expectLink(depot, links)
         }
     }
@@ -52,7 +52,7 @@ struct RemovedLinkTests {
             let made = await links.make(of: [item])
             #expect(made.entries.count == 1)
             try await links.unlinkRemoved()
-            #expect(try await depot.store.cache.removedLinks(limit: 10).isEmpty)
+            #expect(try await depot.store.cache.links.removed(limit: 10).isEmpty)
             // The worker is killed here, so it settles nothing.
             try await finish(item, depot, round: made.round)
             try await expectLink(depot, links)
@@ -62,23 +62,23 @@ struct RemovedLinkTests {
     @Test func `A link that no program can have deleted is not put on the list`() async throws {
         try await withDepot { depot in
             let links = LinkKeeper(store: depot.store, cache: depot.cache)
-            try await depot.store.cache.setKeepsLinks(true)
+            try await depot.store.cache.links.keep(true)
             let item = try await claim(depot)
             let made = await links.make(of: [item])
             try await finish(item, depot, round: made.round)
-            #expect(try await depot.store.cache.removedLinks(limit: 10).isEmpty)
+            #expect(try await depot.store.cache.links.removed(limit: 10).isEmpty)
             try await expectLink(depot, links)
         }
     }
 
     /// A picture's link on the list, and its file gone.
-    private func removedOnce(_ depot: Depot) async throws -> [CacheIndex.RemovedLink] {
-        try await depot.store.cache.setKeepsLinks(true)
+    private func removedOnce(_ depot: Depot) async throws -> [LinkList.Removed] {
+        try await depot.store.cache.links.keep(true)
         _ = try await depot.withPublisher { try await depot.add([1], to: $0) }
         var selection = EntrySelection()
         selection.urls = [Depot.url(1)]
         #expect(try await depot.store.cache.remove(try await depot.store.cache.entries(selection).page) == 1)
-        return try await depot.store.cache.removedLinks(limit: 10)
+        return try await depot.store.cache.links.removed(limit: 10)
     }
 
     /// The picture again, its file published and its item not yet ended.
@@ -109,7 +109,7 @@ struct RemovedLinkTests {
 
     private func expectLink(_ depot: Depot, _ links: LinkKeeper) async throws {
         try await links.unlinkRemoved()
-        #expect(try await depot.store.cache.removedLinks(limit: 10).isEmpty)
+        #expect(try await depot.store.cache.links.removed(limit: 10).isEmpty)
         let report = try await links.repair()
         #expect((report.links, report.made, report.removed) == (1, 0, 0))
     }
