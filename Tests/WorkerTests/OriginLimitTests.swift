@@ -91,6 +91,14 @@ struct OriginLimitTests {
         }
     }
 
+    private func enqueueMany(_ folder: String, _ w: TestWorker) async throws {
+        try await w.sql(
+            """
+            WITH RECURSIVE n (i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < 5999)
+            INSERT INTO jobs (urls) SELECT json_group_array('\(w.url(folder))' || i || '.png') FROM n
+            """)
+    }
+
     /// The others take its slots and its items, and share with it again once it continues.
     @Test func aWorkerThatWasSuspendedBeyondItsLeaseSharesAgain() async throws {
         try await withSlowOrigin { w in
@@ -98,7 +106,7 @@ struct OriginLimitTests {
             let suspended = try await start(w)
             _ = try await start(w)
             _ = try await start(w)
-            try await w.enqueue((0..<6_000).map { w.url("/\($0).png") })
+            try await enqueueMany("/", w)
             let taking = "SELECT count(*) FROM host_load WHERE host = '127.0.0.1' AND running > 0"
             try await w.eventually("all fetch") { try await w.value(taking) == "3" }
             try await w.freeze(suspended.pid)
@@ -112,13 +120,14 @@ struct OriginLimitTests {
             }
             #expect(kill(suspended.pid, SIGCONT) == 0)
             // The others have taken all items in hand, also those that it held.
-            try await w.enqueue((0..<6_000).map { w.url("/more/\($0).png") })
+            try await enqueueMany("/more/", w)
             try await w.eventually("all fetch again", within: .seconds(20)) {
                 try await w.value(taking + " AND share > 0") == "3"
             }
+            // Before the jobs are cancelled: a request whose worker has gone counts until the origin notices that.
+            #expect(w.origin.maxSimultaneous <= Self.perHost)
             try await w.run("cancel", "1")
             try await w.run("cancel", "2")
-            #expect(w.origin.maxSimultaneous <= Self.perHost)
             try await w.stopAll()
         }
     }
