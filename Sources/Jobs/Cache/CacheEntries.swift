@@ -62,10 +62,12 @@ extension CacheEntry {
 extension CacheIndex {
     /// How many of these blobs the index has.
     public func known(blobs hashes: [String]) async throws(JobsError) -> Int {
-        try await gate.read { db in
-            return try hashes.reduce(0) { count, hash in
-                try db.exists("SELECT 1 FROM blobs WHERE hash = ?", [hash]) ? count + 1 : count
-            }
-        }
+        guard !hashes.isEmpty else { return 0 }
+        return try await gate.readOne { db in try Self.areKnown(blobs: hashes, in: db).count { $0 } }
+    }
+
+    static func areKnown(blobs hashes: [String], in db: Connection) throws -> [Bool] {
+        try RowStatement("SELECT 1 FROM blobs WHERE hash = ?", in: db)
+            .firstEach(hashes, { $0 }, read: { _ in true }).map { $0 != nil }
     }
 }

@@ -233,8 +233,10 @@ public struct CacheEviction: Sendable {
 
     /// The blobs among these that the index does not have.
     public func unknown(blobs hashes: [String]) async throws(JobsError) -> [String] {
-        try await gate.read { db in
-            try hashes.filter { try !db.exists("SELECT 1 FROM blobs WHERE hash = ?", [$0]) }
+        guard !hashes.isEmpty else { return [] }
+        return try await gate.readOne { db in
+            let isKnown = try CacheIndex.areKnown(blobs: hashes, in: db)
+            return zip(hashes, isKnown).filter { !$1 }.map(\.0)
         }
     }
 

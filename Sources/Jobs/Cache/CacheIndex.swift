@@ -6,20 +6,17 @@ public struct CacheIndex: Sendable {
 
     /// The source of a cache key. Callers read it again after the claim, because it may have changed.
     public func source(key: String) async throws(JobsError) -> SourceRecord? {
-        try await gate.read { db in try Self.source(key: key, in: RowStatements(db)) }
+        try await gate.readOne { db in try Self.source(key: key, in: RowStatements(db)) }
     }
 
     /// The existing renditions, by identity.
     public func variants(identities: [String]) async throws(JobsError) -> [String: VariantRecord] {
         guard !identities.isEmpty else { return [:] }
-        return try await gate.read { db in
-            var found: [String: VariantRecord] = [:]
-            for identity in identities {
-                if let row = try db.row("SELECT * FROM variants WHERE identity = ?", [identity]) {
-                    found[identity] = VariantRecord(row: row)
-                }
-            }
-            return found
+        return try await gate.readOne { db in
+            let places = Array(repeating: "?", count: identities.count).joined(separator: ", ")
+            let rows = try db.rows(
+                "SELECT * FROM variants WHERE identity IN (\(places))", SQLValues(identities.map(SQLValue.text)))
+            return Dictionary(rows.map { ($0["identity"], VariantRecord(row: $0)) }) { first, _ in first }
         }
     }
 
@@ -107,9 +104,11 @@ public struct CacheIndex: Sendable {
 
     /// A decoded source with these bytes, from any URL.
     public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
-        try await gate.read { db in
-            return try db.text("SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1", [hash]).flatMap
-            { try Self.source(key: $0, in: RowStatements(db)) }
+        try await gate.readOne { db in
+            try Self.sources(
+                "the source of bytes", "(SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1)",
+                [hash],
+                in: RowStatements(db))[0]
         }
     }
 
@@ -118,15 +117,25 @@ public struct CacheIndex: Sendable {
     }
 
     static func sources(keys: [String], in statements: RowStatements) throws -> [SourceRecord?] {
-        guard !keys.isEmpty else { return [] }
+        try sources("the source of a key", "?", keys, in: statements)
+    }
+
+    /// - Parameters:
+    ///   - name: of the statement.
+    ///   - key: an expression with a parameter.
+    ///   - values: for the parameter.
+    private static func sources(
+        _ name: StaticString, _ key: @autoclosure () -> String, _ values: [String], in statements: RowStatements,
+    ) throws -> [SourceRecord?] {
+        guard !values.isEmpty else { return [] }
         let statement = try statements(
-            "the source of a key",
+            name,
             """
             SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
                 fetched_at, recheck_after, \(placeholderColumns)
-            FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
+            FROM sources LEFT JOIN source_facts USING (hash) WHERE key = \(key())
             """)
-        return try statement.firstEach(keys, { $0 }) { row in
+        return try statement.firstEach(values, { value in value }) { (row: RowColumns) -> SourceRecord in
             var source = SourceRecord(
                 key: row.text(0) ?? "", hash: row.text(1) ?? "", size: row.size(2), isKept: row.integer(3) != 0,
                 finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),

@@ -48,7 +48,7 @@ extension CacheIndex {
 
     /// A stored fact about the cache.
     public func property(_ name: String) async throws(JobsError) -> String? {
-        try await gate.read { db in try CacheProperty.value(name, in: db) }
+        try await gate.readOne { db in try CacheProperty.value(name, in: db) }
     }
 
     /// - Parameter value: nil to delete it.

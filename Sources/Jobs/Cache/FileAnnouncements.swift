@@ -109,9 +109,8 @@ extension CacheEviction {
         guard isShared else { return try await unknown(blobs: hashes) }
         let now = gate.now()
         return try await gate.write { db in
-            let isKnown = try RowStatement("SELECT 1 FROM blobs WHERE hash = ?", in: db)
-                .firstEach(hashes, { $0 }, read: { _ in true })
-            let unknown = zip(hashes, isKnown).filter { $1 == nil }.map(\.0)
+            let isKnown = try CacheIndex.areKnown(blobs: hashes, in: db)
+            let unknown = zip(hashes, isKnown).filter { !$1 }.map(\.0)
             let announced = try Self.announced(unknown, now: now, in: db)
             let removable = unknown.filter { !announced.contains($0) }
             try Self.announceRemoval(of: removable, now: now, in: db)

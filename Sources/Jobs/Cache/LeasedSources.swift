@@ -11,21 +11,25 @@ struct LeasedSources {
             FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
             """)
         var rules: [String: CacheKeyRule] = [:]
-        hashes = try items.reduce(into: []) { hashes, item in
+        var keys: Set<String> = []
+        for item in items {
             let url = item[0] ?? ""
-            var keys = [URLText.cacheKey(url)]
+            keys.insert(URLText.cacheKey(url))
             // Best effort: an active item whose source is evicted meanwhile fetches it again.
             if let options = item[1] as String?,
                 let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
             {
                 rules[options] = rule
                 // Best effort: a pattern that takes too long makes no key.
-                if let key = try? rule.key(of: url) { keys.append(key) }
-            }
-            for key in keys {
-                if let hash = try db.text("SELECT hash FROM sources WHERE key = ?", [key]) { hashes.insert(hash) }
+                if let key = try? rule.key(of: url) { keys.insert(key) }
             }
         }
+        guard !keys.isEmpty else {
+            hashes = []
+            return
+        }
+        let select = try RowStatement("SELECT hash FROM sources WHERE key = ?", in: db)
+        hashes = Set(try select.firstEach(Array(keys), { $0 }) { $0.text(0) ?? "" }.compactMap(\.self))
     }
 
     /// Whether a blob has to stay: it is one of them, a variant of one, or pinned.

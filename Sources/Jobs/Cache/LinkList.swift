@@ -12,7 +12,7 @@ public struct LinkList: Sendable {
     /// Whether a tree of links is kept in step with the entries: a property of the database, so that all of its
     /// programs keep it.
     public func areKept() async throws(JobsError) -> Bool {
-        try await gate.read { db in try Self.areKept(in: db) }
+        try await gate.readOne { db in try Self.areKept(in: db) }
     }
 
     public func keep(_ keeps: Bool) async throws(JobsError) {
@@ -55,7 +55,14 @@ public struct LinkList: Sendable {
     /// it has changed by then, a program that found the entries missing may have deleted the new links, and the
     /// transaction puts them on the list: they are made again although the worker may be killed.
     public func round() async throws(JobsError) -> Int64? {
-        try await gate.read { db in try Self.areKept(in: db) ? Self.round(in: db) : nil }
+        try await gate.readOne { db in
+            let row = try db.row(
+                """
+                SELECT (SELECT value FROM cache_properties WHERE name = ?) AS kept,
+                    (SELECT value FROM cache_properties WHERE name = ?) AS round
+                """, [Schema.linksProperty, Self.roundProperty])
+            return row?.text("kept") == "tree" ? row?.text("round").flatMap { Int64($0) } ?? 0 : nil
+        }
     }
 
     static func round(in db: Connection) throws -> Int64 {

@@ -42,6 +42,16 @@ extension DatabaseGate {
         }
     }
 
+    /// Runs a single statement. On PostgreSQL it is a transaction of its own, and takes one round trip in place of three.
+    func readOne<R: Sendable>(_ body: @escaping @Sendable (Connection) throws -> R) async throws(JobsError) -> R {
+        try await perform { [self] in
+            switch engine {
+            case .sqlite(let file): try file.read(body)
+            case .postgres(let session): try session.readOne { try body(Connection($0)) }
+            }
+        }
+    }
+
     func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
         let result: Result<R, any Error> = await withCheckedContinuation { continuation in
             queue.async { [self] in

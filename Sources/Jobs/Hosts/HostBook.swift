@@ -142,7 +142,7 @@ public struct HostBook: Sendable {
     // MARK: - Limits
 
     public func limits() async throws(JobsError) -> [LimitsRecord] {
-        try await gate.read { db in
+        try await gate.readOne { db in
             try db.rows("SELECT * FROM limits ORDER BY host").map { row in
                 var limits = LimitsRecord(
                     host: row.text("host") ?? "", concurrency: row.number("concurrency").map { Int(clamping: $0) },

@@ -117,11 +117,13 @@ extension HostBook {
     ) async throws(JobsError) {
         // Not synced: a power failure ends the worker, and with it its waiting items.
         try await gate.write(isDurable: false) { db in
-            for item in removed { try db.run("DELETE FROM held_items WHERE worker = ? AND item = ?", [worker, item]) }
-            for held in added {
-                try db.run(
-                    "INSERT OR REPLACE INTO held_items (worker, item, host) VALUES (?, ?, ?)",
-                    [worker, held.item, held.host])
+            if !removed.isEmpty {
+                try RowStatement("DELETE FROM held_items WHERE worker = ? AND item = ?", in: db)
+                    .runEach(Array(removed)) { (worker, $0) }
+            }
+            if !added.isEmpty {
+                try RowStatement("INSERT OR REPLACE INTO held_items (worker, item, host) VALUES (?, ?, ?)", in: db)
+                    .runEach(added) { (worker, $0.item, $0.host) }
             }
         }
     }

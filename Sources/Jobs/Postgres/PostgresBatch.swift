@@ -77,16 +77,25 @@ struct PostgresBatch {
             ? tokens[4..<(start - 1)].compactMap { if case .word(let name) = $0 { name } else { nil } } : shape.columns
         // A call among the values has commas of its own.
         guard values.count == columns.count, values.allSatisfy({ $0.count == 1 }) else { return nil }
-        let key = shape.key.compactMap { name -> Int? in
+        let names = target(of: Array(tokens[end...])) ?? shape.key
+        let key = names.compactMap { name -> Int? in
             guard let place = columns.firstIndex(of: name), case .parameter(let number?) = values[place].first
             else { return nil }
             return number - 1
         }
-        guard key.count == shape.key.count else { return nil }
+        guard key.count == names.count else { return nil }
         let sql =
             "\(PostgresDialect.text(of: body[..<start])) SELECT \(PostgresDialect.text(of: body[(start + 2)..<end])) FROM \(given) ORDER BY given.number "
-            + "\(PostgresDialect.text(of: body[(end + 1)...])) RETURNING \(shape.key.joined(separator: ", "))"
+            + "\(PostgresDialect.text(of: body[(end + 1)...])) RETURNING \(names.joined(separator: ", "))"
         return (sql, .key(key, isExclusive: tokens[end...].contains { $0.is("UPDATE") }))
+    }
+
+    /// The columns of `ON CONFLICT (…)`, which may be another key than the table's first.
+    private static func target(of tokens: [SQLToken]) -> [String]? {
+        guard let start = tokens.firstIndex(where: { $0.is("CONFLICT") }), start + 1 < tokens.count,
+            tokens[start + 1].isSign("("), let end = tokens[start...].firstIndex(where: { $0.isSign(")") })
+        else { return nil }
+        return tokens[(start + 2)..<end].compactMap { if case .word(let name) = $0 { name } else { nil } }
     }
 
     /// The name of a parameter's type by its id, which never changes: pg_type.dat in PostgreSQL's sources.

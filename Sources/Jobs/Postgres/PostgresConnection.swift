@@ -12,6 +12,8 @@ final class PostgresConnection: @unchecked Sendable {
     /// The forms of statements for many rows, with the names of these; nil for a statement without such a form.
     private var batches: [String: (form: PostgresBatch, name: String)?] = [:]
     private(set) var changesCount = 0
+    /// How many statements may still run; nil for any number.
+    private var statementsLeft: Int?
 
     /// A worker has fewer different statements. A program that exceeds this number drops them all and prepares again.
     private static let mostPrepared = 2_000
@@ -75,6 +77,13 @@ final class PostgresConnection: @unchecked Sendable {
         try execute(try name(of: sql), values)
     }
 
+    /// Runs `body`, in which a second statement is an error: outside a transaction it would read another snapshot.
+    func onlyOne<R>(_ body: () throws -> R) rethrows -> R {
+        statementsLeft = 1
+        defer { statementsLeft = nil }
+        return try body()
+    }
+
     /// Drops all prepared statements if there are very many. Call it between transactions: a running transaction still
     /// uses their names.
     func trimStatements() throws(PostgresError) {
@@ -125,6 +134,13 @@ final class PostgresConnection: @unchecked Sendable {
     ///   - bytes: the texts of the values, each ended by a zero.
     ///   - starts: where each begins; nil for null.
     private func execute(_ name: String, _ bytes: [UInt8], _ starts: [Int?]) throws(PostgresError) -> PostgresResult {
+        if let left = statementsLeft {
+            guard left > 0 else {
+                throw PostgresError(
+                    state: "25P01", message: "a second statement outside a transaction", constraint: nil)
+            }
+            statementsLeft = left - 1
+        }
         let result = bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
             let pointers: [UnsafePointer<CChar>?] = starts.map { start in start.flatMap { base?.advanced(by: $0) } }

@@ -171,6 +171,20 @@ final class PostgresSession: Sendable {
         return result
     }
 
+    /// Runs a single statement outside a transaction.
+    func readOne<R>(_ body: (PostgresConnection) throws -> R) throws -> R {
+        try outlastingOutages {
+            let connection = try connected()
+            do {
+                try connection.trimStatements()
+                return try connection.onlyOne { try body(connection) }
+            } catch let error as PostgresError where error.isOutage {
+                self.connection.withLock { $0 = nil }
+                throw error
+            }
+        }
+    }
+
     /// Repeats a call as long as the server is away, if this program is to wait for it.
     private func outlastingOutages<R>(_ body: () throws -> R) throws -> R {
         var start: Int64?

@@ -71,11 +71,12 @@ extension JobQueue {
     /// The items among these that this lease no longer holds: they were cancelled, deleted or reclaimed. Their work can
     /// stop.
     public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
-        try await gate.read { db in
+        guard !items.isEmpty else { return [] }
+        return try await gate.readOne { db in
             let select = try RowStatement(
                 "SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?", in: db)
-            return try Set(
-                items.filter { try select.first($0.id, $0.lease) { _ in true } == nil }.map(\.id))
+            let isHeld = try select.firstEach(items, { ($0.id, $0.lease) }) { _ in true }
+            return Set(zip(items, isHeld).filter { $1 == nil }.map(\.0.id))
         }
     }
 }

@@ -74,7 +74,7 @@ public struct JobReports: Sendable {
     }
 
     public func backlog() async throws(JobsError) -> Backlog {
-        try await gate.read { db in
+        try await gate.readOne { db in
             let row = try db.row(
                 """
                 SELECT \(Schema.sum("queued")) AS queued, \(Schema.sum("active")) AS active,
@@ -201,16 +201,16 @@ public struct JobReports: Sendable {
     /// Replaces the worker's previous report.
     public func save(progress: [TransferProgress], worker: Int64) async throws(JobsError) {
         let now = gate.now()
-        try await gate.write { db in
+        // Not synced: a power failure ends the worker, and with it its transfers.
+        try await gate.write(isDurable: false) { db in
             try db.run("DELETE FROM transfer_progress WHERE worker = ?", [worker])
+            guard !progress.isEmpty else { return }
             let insert = try RowStatement(
                 """
                 INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at, bytes_from)
                 VALUES (?, ?, ?, ?, ?, ?)
                 """, in: db)
-            for one in progress {
-                try insert.run(worker, one.item, one.received, one.expected, now, one.origin.rawValue)
-            }
+            try insert.runEach(progress) { (worker, $0.item, $0.received, $0.expected, now, $0.origin.rawValue) }
         }
     }
 }

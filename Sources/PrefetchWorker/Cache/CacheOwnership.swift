@@ -28,6 +28,13 @@ public enum CacheOwnership {
                     """)
             }
             if let other = try await CachePlaces(store, cache).otherFolder() {
+                // A folder without files that no worker uses can be replaced. The new name keeps it from coming back.
+                if try await store.cache.totals().blobs == 0,
+                    try await store.eviction.earliestStart(butNot: nil) == nil
+                {
+                    try await store.cache.setName(try cache.identity.give(newName()))
+                    break
+                }
                 throw WorkerError(
                     .cannotCreate,
                     """
