@@ -1,9 +1,10 @@
 import Glibc
 import SystemPackage
 
-/// Ceph's gateway, started by `scripts/s3-server`. It ends with the process that runs the tests.
+/// An S3 server, started by a script: Ceph's gateway by `scripts/s3-server`, or SeaweedFS by `scripts/seaweedfs-server`.
+/// It ends with the process that runs the tests.
 ///
-/// It is taken from the folder that the environment variable `RADOSGW_ROOT` names, else from `.build/radosgw`, as
+/// The gateway is taken from the folder that the environment variable `RADOSGW_ROOT` names, else from `.build/radosgw`, as
 /// `scripts/s3-server --fetch FOLDER` fills them, or from where Debian's package `radosgw` installs it.
 public final class S3Server: Sendable {
     public let endpoint: String
@@ -26,10 +27,21 @@ public final class S3Server: Sendable {
     public static var hasIPv6: Bool { text("/proc/net/if_inet6").contains("00000000000000000000000000000001 ") }
 
     /// One for all tests, and so a child of none of them: it takes seconds to start.
-    public static let running = Task { try await S3Server() }
+    public static let running = Task { try await S3Server("s3-server", folder) }
 
-    private init() async throws {
-        program = try await ScriptedServer("s3-server", [Self.folder])
+    public static let missingSeaweedFS = "There is no SeaweedFS ('weed'), and scripts/bootstrap could not download it."
+
+    private static let seaweedFolder = package.appending(".build/seaweedfs").string
+
+    public static var hasSeaweedFS: Bool {
+        ChildProcess.find("weed") != nil || access("\(seaweedFolder)/weed", X_OK) == 0
+    }
+
+    /// The same.
+    public static let runningSeaweedFS = Task { try await S3Server("seaweedfs-server", seaweedFolder) }
+
+    private init(_ script: String, _ folder: String) async throws {
+        program = try await ScriptedServer(script, [folder])
         (endpoint, key, secret) = (program["endpoint"], program["key"], program["secret"])
     }
 
