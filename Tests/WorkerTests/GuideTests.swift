@@ -92,6 +92,7 @@ import Testing
             "install.md: scripts/package --output packaging/out",
             "install.md: scripts/bootstrap --build",
             "many-machines.md: export WORKER_DB=postgres://worker@db.example.com/worker WORKER_CACHE=s3://pictures/shop WORKER_CACHE_FOLDER=in-use",
+            "many-machines.md: cd packaging", "many-machines.md: kubectl apply -f packaging/kubernetes/worker.yaml",
             "many-machines.md: worker db move --db worker.db postgres://worker@db.example.com/worker",
         ]
         #expect(left == known)
