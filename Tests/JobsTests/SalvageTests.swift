@@ -121,7 +121,7 @@ struct SalvageTests {
             let report = try Salvage.run(database: path, now: Self.now) {
                 items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
             }
-            #expect(report.unreadable == ["1 rows of the table renditions were invalid."])
+            #expect(report.unreadable == ["1 row of the table renditions was invalid."])
             #expect(report.requeued == 1)
             try await expect(["done", "queued", "done"], at: path)
         }

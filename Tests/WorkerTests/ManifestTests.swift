@@ -73,6 +73,24 @@ struct ManifestTests {
         }
     }
 
+    @Test(.enabled(if: getuid() == 0, "Only root can make networks."))
+    func `The guide's setup works on two machines with networks of their own, one of which is killed`() async throws {
+        try await withWorker { w in
+            let pictures = w.place("pictures")
+            #expect(mkdir(pictures, 0o755) == 0)
+            for number in 0..<14 { try w.write(Pictures.png(number), to: "\(pictures)/\(number).png") }
+            let shown = try await w.run(
+                pictures,
+                program: Guide.root.appending("scripts/demo-many-machines").string,
+                environment: ["WORKER": TestWorker.binary],
+                expecting: nil, within: .seconds(300))
+            #expect(shown.exit == .code(0), "\(shown.output)\(shown.errors)")
+            for words in [" original | done  |   280", " thumb    | done  |   280", " 0 orphans", "200 image/webp"] {
+                #expect(shown.output.contains(words), "\(shown.output)")
+            }
+        }
+    }
+
     private func expectOK(_ w: TestWorker, _ worker: RunningProgram, _ probe: String) async throws {
         let address = /http:\/\/[0-9.]+:[0-9]+/
         let base = try #require(try w.errors(of: worker).firstMatch(of: address)?.output)

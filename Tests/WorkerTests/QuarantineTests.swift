@@ -16,9 +16,9 @@ struct QuarantineTests {
             try await w.run("cache", "gc", "--quarantine-age", "never")
             try await w.run("cache", "clear", "--yes")
             #expect(fileNames(in: w.cache + "/quarantine").count == 1)
-            #expect(try await w.run("cache", "stats").output.contains("1 files in quarantine"))
+            #expect(try await w.run("cache", "stats").output.contains("1 file in quarantine"))
             let cleared = try await w.run("cache", "clear", "--quarantine", "--yes")
-            #expect(cleared.output.contains("1 files removed from quarantine"))
+            #expect(cleared.output.contains("1 file removed from quarantine"))
             #expect(fileNames(in: w.cache + "/quarantine") == [])
             // By its age, as every run does it.
             try w.write([1, 2, 3], to: w.cache + "/quarantine/bytes")

@@ -98,7 +98,12 @@ struct SalvageLoad {
         if let failure = outcome.failure {
             report.unreadable.append("Only \(outcome.rows) rows of the table \(table) could be read: \(failure)")
         }
-        if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) were invalid.") }
+        if refused > 0 {
+            report.unreadable.append(
+                refused == 1
+                    ? "1 row of the table \(table) was invalid." : "\(refused) rows of the table \(table) were invalid."
+            )
+        }
         if outcome.failure != nil || refused > 0 { gaps.insert(table) }
         if table == "jobs" { report.jobs = outcome.rows - refused }
         if table == "items" { report.items = outcome.rows - refused }

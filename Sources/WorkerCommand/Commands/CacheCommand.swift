@@ -109,9 +109,11 @@ private func show(_ report: Collector.Report, json: Bool) throws {
         Terminal.print(try Output.json(report))
     } else {
         Terminal.print(
-            "\(report.evictedBlobs) files evicted (\(Output.bytes(report.evictedBytes))), \(report.orphans) orphans removed"
+            "\(Output.count(report.evictedBlobs, "file")) evicted (\(Output.bytes(report.evictedBytes))), \(Output.count(report.orphans, "orphan")) removed"
         )
-        if report.quarantined > 0 { Terminal.print("\(report.quarantined) files removed from quarantine") }
+        if report.quarantined > 0 {
+            Terminal.print("\(Output.count(report.quarantined, "file")) removed from quarantine")
+        }
     }
     if let trouble = report.trouble {
         throw WorkerError(.inputOutput, "\(report.stuck) files can't be deleted and stay where they are. \(trouble)")

@@ -51,7 +51,7 @@ struct CacheRemoveCommand: AsyncParsableCommand {
                     .remove(selection)
             }
             Terminal.print(
-                "\(count) pictures removed; \(report.evictedBlobs) files deleted (\(Output.bytes(report.evictedBytes)))"
+                "\(Output.count(count, "picture")) removed; \(Output.count(report.evictedBlobs, "file")) deleted (\(Output.bytes(report.evictedBytes)))"
             )
             if let trouble = report.trouble {
                 throw WorkerError(

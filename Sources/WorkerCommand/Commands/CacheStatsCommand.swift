@@ -46,13 +46,15 @@ struct CacheStatsCommand: AsyncParsableCommand {
     private func lines(_ stats: Stats) -> [String] {
         let totals = stats.totals
         var lines = [
-            "\(totals.blobs) files, \(Output.bytes(totals.bytes)); \(stats.pinned) URLs pinned",
+            "\(Output.count(totals.blobs, "file")), \(Output.bytes(totals.bytes)); \(Output.count(stats.pinned, "URL")) pinned",
             "\(totals.hits) hits (\(totals.fromMemory) from memory), \(totals.misses) misses",
             "\(Output.bytes(totals.revalidatedBytes)) saved by 304, \(Output.bytes(totals.dedupedBytes)) by deduplication",
-            "\(totals.evictedBlobs) files evicted so far (\(Output.bytes(totals.evictedBytes)))",
+            "\(Output.count(totals.evictedBlobs, "file")) evicted so far (\(Output.bytes(totals.evictedBytes)))",
         ]
         if stats.quarantinedFiles > 0 {
-            lines.append("\(stats.quarantinedFiles) files in quarantine (\(Output.bytes(stats.quarantinedBytes)))")
+            lines.append(
+                "\(Output.count(stats.quarantinedFiles, "file")) in quarantine (\(Output.bytes(stats.quarantinedBytes)))"
+            )
         }
         if totals.failedSyncs > 0 { lines.append("\(totals.failedSyncs) files were given up because a sync failed") }
         for (title, shares) in [

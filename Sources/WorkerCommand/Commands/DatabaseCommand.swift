@@ -97,7 +97,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             Terminal.print(try Output.json(report))
         } else {
             Terminal.print(
-                "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
+                "\(Output.count(report.jobs, "job")) and \(Output.count(report.items, "item")) saved, \(report.requeued) of them queued again; "
                     + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
             if report.kept != "" { Terminal.print("the broken database is \(report.kept)") }
         }

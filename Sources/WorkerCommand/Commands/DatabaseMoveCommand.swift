@@ -46,7 +46,7 @@ struct DatabaseMoveCommand: AsyncParsableCommand {
                 Terminal.print(try Output.json(report))
             } else {
                 Terminal.print(
-                    "\(report.jobs) jobs, \(report.items) items and \(report.rows - report.refused) rows in all are in \(shown)"
+                    "\(Output.count(report.jobs, "job")), \(Output.count(report.items, "item")) and \(Output.count(report.rows - report.refused, "row")) in all are in \(shown)"
                 )
             }
             guard report.refused > 0 else { return }

@@ -34,8 +34,8 @@ struct PruneCommand: AsyncParsableCommand {
                 let time = try await store.database.cacheTime() - age
                 let plan = try await store.maintenance.prunable(endedBefore: time)
                 let jobs =
-                    plan.jobs == 1
-                    ? "1 job with \(plan.items) items is" : "\(plan.jobs) jobs with \(plan.items) items are"
+                    Output.count(plan.jobs, "job") + " with " + Output.count(plan.items, "item")
+                    + (plan.jobs == 1 ? " is" : " are")
                 // Without a job to remove there is nothing to confirm.
                 if plan.jobs > 0 || confirmation.dryRun,
                     try !confirmation.allows("\(jobs) removed, with their results.")
@@ -49,7 +49,8 @@ struct PruneCommand: AsyncParsableCommand {
             guard let pruned else { return }
             if json { return Terminal.print(try Output.json(pruned)) }
             Terminal.print(
-                "\(pruned.jobs) jobs with \(pruned.items) items removed, \(pruned.sources) sources forgotten")
+                "\(Output.count(pruned.jobs, "job")) with \(Output.count(pruned.items, "item")) removed, "
+                    + "\(Output.count(pruned.sources, "source")) forgotten")
         }
     }
 }

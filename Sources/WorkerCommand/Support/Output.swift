@@ -4,6 +4,11 @@ import Jobs
 
 /// Formats results for people and for scripts.
 enum Output {
+    /// `1 file`, `2 files`.
+    static func count(_ number: some BinaryInteger, _ word: String, _ plural: String? = nil) -> String {
+        "\(number) \(number == 1 ? word : plural ?? word + "s")"
+    }
+
     static func json(_ value: some Encodable, pretty: Bool = false) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting =

@@ -16,7 +16,7 @@ extension FailureCounts {
     /// `a.example (10), b.example (5)`.
     var byHost: String {
         let sums = Self.sums(counts.map { (Terminal.safe($0.host), $0.count) })
-        let others = sums.count > 4 ? " and \(sums.count - 4) others" : ""
+        let others = sums.count > 4 ? " and \(Output.count(sums.count - 4, "other"))" : ""
         return sums.prefix(4).map { "\($0.1) (\($0.0))" }.joined(separator: ", ") + others
     }
 
@@ -29,6 +29,6 @@ extension FailureCounts {
     private static func list(_ counts: [(Int, String)]) -> String {
         let others = counts.dropFirst(4).reduce(0) { $0 + $1.0 }
         return counts.prefix(4).map { "\($0.0) \($0.1)" }.joined(separator: ", ")
-            + (others > 0 ? " and \(others) others" : "")
+            + (others > 0 ? " and \(Output.count(others, "other"))" : "")
     }
 }
