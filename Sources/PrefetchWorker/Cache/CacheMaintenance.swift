@@ -41,7 +41,14 @@ struct CacheMaintenance: Sendable {
     }
 
     /// Runs before the first claim: otherwise the reservations of dead workers would leave no space.
+    ///
+    /// The links that a killed worker left to settle come first, too: a run without work ends before the first collection.
     func begin() async {
+        do {
+            try await collector.settleLinks()
+        } catch {
+            logger.warning("The links of removed entries can't be deleted.", metadata: ["error": "\(error)"])
+        }
         do {
             try await collector.removeDrafts()
         } catch {

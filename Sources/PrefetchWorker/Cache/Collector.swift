@@ -231,6 +231,9 @@ public struct Collector: Sendable {
 
     // MARK: - Removal
 
+    /// Deletes the links of removed entries, and makes those again whose entries have come back.
+    func settleLinks() async throws { try await links.unlinkRemoved() }
+
     private func remove(_ candidates: [CacheEviction.Candidate], _ report: inout Report) async throws {
         guard !candidates.isEmpty, try await store.eviction.markDying(candidates) > 0 else { return }
         try await removeMarked(&report)
