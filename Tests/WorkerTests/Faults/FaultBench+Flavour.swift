@@ -60,8 +60,9 @@ extension FaultBench {
         let listed = try await worker.value("SELECT count(*) FROM removed_links")
         let verified = try await worker.run("cache", "verify", expecting: nil)
         #expect(verified.exit == .code(0) && verified.output.contains(" 0 orphans"), "\(what): \(verified.output)")
+        // The next program settles the links on the list. A wrong link that is not on it would stay so.
         #expect(
-            !verified.output.contains(" corrected"),
+            listed != "0" || !verified.output.contains(" corrected"),
             "\(what), with \(listed) links still on the list: \(verified.output)")
     }
 }
