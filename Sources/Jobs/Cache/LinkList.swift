@@ -101,7 +101,6 @@ public struct LinkList: Sendable {
             let seen = try await gate.writeSlice(.links) { [rest] db, rows in
                 let part = rest.prefix(rows)
                 let now = try Self.blobs(of: part.map(\.0.link), in: db)
-                let settled = zip(part, now).filter { $0.0.1 == $0.1 }.map { $0.0.0 }
                 // Also finds rows with bytes instead of text, which a user's SQL may have written. If the statement
                 // missed them, the caller would settle the same links for ever.
                 let delete = try RowStatement(
@@ -110,9 +109,11 @@ public struct LinkList: Sendable {
                         WHERE key IN (CAST(?1 AS TEXT), ?1) AND variant IN (CAST(?2 AS TEXT), ?2)
                             AND format IN (CAST(?3 AS TEXT), ?3) AND CAST(removal AS INTEGER) = ?4
                     """, in: db)
-                for link in settled { try delete.run(all: SQLValues(link.row)) }
+                let seen = try DatabaseGate.untilTimeIsUp(zip(part, now)) { settled, now in
+                    if settled.1 == now { try delete.run(all: SQLValues(settled.0.row)) }
+                }
                 try CacheProperty.set(Self.roundProperty, to: "\(Self.round(in: db) &+ 1)", in: db)
-                return (part.count, part.count)
+                return (seen, seen)
             }
             rest = rest.dropFirst(seen)
         }

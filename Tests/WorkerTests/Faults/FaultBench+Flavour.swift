@@ -57,12 +57,12 @@ extension FaultBench {
         let folders: Set = ["CACHE_VERSION", "CACHE_ID", "CACHE_OWNER", "blobs", "quarantine", "links"]
         #expect(Set(fileNames(in: worker.cache)) == folders, "\(what)")
         #expect(fileNames(in: worker.cache + "/quarantine") == [], "\(what)")
-        let listed = try await worker.value("SELECT count(*) FROM removed_links")
+        // A link that the list still has is settled by the next program, also by one without work.
+        if try await worker.value("SELECT count(*) FROM removed_links") != "0" {
+            try await worker.drain("--links", "tree")
+        }
         let verified = try await worker.run("cache", "verify", expecting: nil)
         #expect(verified.exit == .code(0) && verified.output.contains(" 0 orphans"), "\(what): \(verified.output)")
-        // The next program settles the links on the list. A wrong link that is not on it would stay so.
-        #expect(
-            listed != "0" || !verified.output.contains(" corrected"),
-            "\(what), with \(listed) links still on the list: \(verified.output)")
+        #expect(!verified.output.contains(" corrected"), "\(what): \(verified.output)")
     }
 }
