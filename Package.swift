@@ -232,7 +232,7 @@ let package = Package(
             ],
         ),
         .executableTarget(
-            name: "TestHelper", dependencies: ["PrefetchWorker", "PrefetchHelper", "Jobs", "ImageFiles"],
+            name: "TestHelper", dependencies: ["PrefetchWorker", "PrefetchHelper", "Core", "Jobs", "ImageFiles"],
             path: "Tests/TestHelper"),
         .testTarget(
             name: "PrefetchWorkerTests",

@@ -1,7 +1,8 @@
 #pragma once
 
 // The functions of libpq, PostgreSQL's client library, that this program calls. The library is loaded when a database of
-// PostgreSQL is opened for the first time: programs that use SQLite do not need it, and do not pay for its start.
+// PostgreSQL is opened for the first time: programs that use SQLite do not need it, and do not pay for its start. Version
+// 14 is the first with pipelines.
 // Reference: https://www.postgresql.org/docs/15/libpq.html
 
 #include <dlfcn.h>
@@ -15,7 +16,6 @@
     apply(finish)                                                                                                      \
     apply(exec)                                                                                                        \
     apply(prepare)                                                                                                     \
-    apply(execPrepared)                                                                                                \
     apply(describePrepared)                                                                                            \
     apply(resultStatus)                                                                                                \
     apply(resultErrorField)                                                                                            \
@@ -33,6 +33,13 @@
     apply(cmdTuples)                                                                                                   \
     apply(serverVersion)                                                                                               \
     apply(transactionStatus)                                                                                           \
+    apply(enterPipelineMode)                                                                                           \
+    apply(exitPipelineMode)                                                                                            \
+    apply(sendQueryParams)                                                                                             \
+    apply(sendQueryPrepared)                                                                                           \
+    apply(pipelineSync)                                                                                                \
+    apply(getResult)                                                                                                   \
+    apply(flush)                                                                                                       \
     apply(setNoticeProcessor)
 
 // The types are those of libpq's own declarations.
@@ -43,7 +50,6 @@ typedef struct {
     __typeof__(&PQfinish) finish;
     __typeof__(&PQexec) exec;
     __typeof__(&PQprepare) prepare;
-    __typeof__(&PQexecPrepared) execPrepared;
     __typeof__(&PQdescribePrepared) describePrepared;
     __typeof__(&PQresultStatus) resultStatus;
     __typeof__(&PQresultErrorField) resultErrorField;
@@ -61,6 +67,13 @@ typedef struct {
     __typeof__(&PQcmdTuples) cmdTuples;
     __typeof__(&PQserverVersion) serverVersion;
     __typeof__(&PQtransactionStatus) transactionStatus;
+    __typeof__(&PQenterPipelineMode) enterPipelineMode;
+    __typeof__(&PQexitPipelineMode) exitPipelineMode;
+    __typeof__(&PQsendQueryParams) sendQueryParams;
+    __typeof__(&PQsendQueryPrepared) sendQueryPrepared;
+    __typeof__(&PQpipelineSync) pipelineSync;
+    __typeof__(&PQgetResult) getResult;
+    __typeof__(&PQflush) flush;
     __typeof__(&PQsetNoticeProcessor) setNoticeProcessor;
 } CPostgresLibrary;
 

@@ -23,7 +23,12 @@ public final class BlobFile: Sendable {
     public func contents() throws -> [UInt8] {
         let count = Int(try descriptor.seek(offset: 0, from: .end))
         return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            filled = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+            while filled < count {
+                let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+                let bytes = try descriptor.read(fromAbsoluteOffset: Int64(filled), into: rest)
+                guard bytes > 0 else { throw Errno.ioError }
+                filled += bytes
+            }
         }
     }
 

@@ -177,7 +177,7 @@ public struct Worker: Sendable {
             tasks.cancelAll()
             engine.helpers.abandon()
             engine.stages.publisher.hurry()
-            // What is being sent to a bucket that answers is sent by then.
+            // By then a bucket that answers has received all uploads in progress.
             guard (try? await Task.sleep(for: .seconds(2))) != nil else { return }
             engine.cache.backing?.abandon()
         }

@@ -77,7 +77,7 @@ struct RowStatementTests {
             #expect(error?.extendedResultCode == .SQLITE_CONSTRAINT_CHECK)
             #expect(error?.message == "CHECK constraint failed: small")
             try insert.run(1, "a")
-            #expect(db.changesCount == 1)
+            #expect(try db.changesCount() == 1)
             #expect(throws: DatabaseError.self) { try insert.run(1, "again") }
             #expect(try db.texts("SELECT value FROM kept") == ["a"])
         }

@@ -13,6 +13,11 @@ struct TestHelper {
         if words.count == 4, words[1] == "commit", let seconds = Double(words[3]) {
             try await commit(to: words[2], seconds: seconds)
         }
+        if words.count == 5, words[1] == "queue", let group = Int(words[3]), let seconds = Double(words[4]) {
+            let store = try JobStore(path: words[2])
+            try await QueueBench(store: store, group: group, limit: .seconds(seconds)).run()
+            try await store.close()
+        }
     }
 
     /// Commits small transactions and checkpoints, and prints what was acknowledged.

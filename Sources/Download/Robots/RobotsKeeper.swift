@@ -22,7 +22,13 @@ final class RobotsKeeper: Sendable {
     }
 
     /// Each entry costs its bytes, counted after it was read, since each host decides how long its rules are.
-    private let entries: Mutex<LRUCache<DownloadURL.Origin, Entry>>
+    /// Rules that came over an unverified connection hold only for requests that allow one.
+    private struct Site: Hashable {
+        let origin: DownloadURL.Origin
+        let allowsInvalidCertificates: Bool
+    }
+
+    private let entries: Mutex<LRUCache<Site, Entry>>
     /// Requests that wait for rules, by the number of their wait.
     private let waiting = Mutex<(last: UInt64, all: [UInt64: (wait: DownloadWait, since: ContinuousClock.Instant)])>(
         (0, [:]))
@@ -79,8 +85,9 @@ final class RobotsKeeper: Sendable {
         of origin: DownloadURL.Origin, like request: DownloadRequest,
         _ fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome<BodyFile>,
     ) -> Rules {
-        entries.withLock { entries in
-            if let known = entries.value(origin), known.since > .now - Self.lifetime { return known.rules }
+        let site = Site(origin: origin, allowsInvalidCertificates: request.allowInvalidCertificates)
+        return entries.withLock { entries in
+            if let known = entries.value(site), known.since > .now - Self.lifetime { return known.rules }
             var question = DownloadRequest(
                 url: "\(origin.scheme)://\(origin.host):\(origin.port)/robots.txt", priority: request.priority,
                 rank: request.rank)
@@ -93,19 +100,19 @@ final class RobotsKeeper: Sendable {
             // its download.
             let task = Task { [question] in
                 let result = Self.read(await fetch(question), agent: agent)
-                learn(result, of: origin)
+                learn(result, of: site)
                 return result
             }
-            entries.insert(Entry(rules: task, since: .now), for: origin)
+            entries.insert(Entry(rules: task, since: .now), for: site)
             return task
         }
     }
 
     /// Stores the rules. Rules that could not be read are dropped, so that the next request fetches them again.
-    private func learn(_ result: Answer, of origin: DownloadURL.Origin) {
+    private func learn(_ result: Answer, of site: Site) {
         entries.withLock { entries in
-            guard let entry = entries.remove(origin), case .rules(let text) = result else { return }
-            entries.insert(entry, for: origin, cost: Int64(text.bytes))
+            guard let entry = entries.remove(site), case .rules(let text) = result else { return }
+            entries.insert(entry, for: site, cost: Int64(text.bytes))
         }
     }
 

@@ -112,7 +112,7 @@ public struct CacheEviction: Sendable {
                     """
                     UPDATE blobs SET dying = ? WHERE hash = ? AND used_at = ? AND dying = 0 AND NOT \(CacheIndex.isPinned)
                     """, [now, candidate.hash, candidate.usedAt])
-                count += db.changesCount
+                count += try db.changesCount()
             }
             return ((count, seen), seen)
         }
@@ -214,7 +214,7 @@ public struct CacheEviction: Sendable {
             try Self.forgetLate(late.filter(removal.gone.contains), at: try reading.time(in: db), in: db)
             for hash in removal.gone {
                 let size = try db.integer("SELECT size FROM blobs WHERE hash = ? AND dying <> 0", [hash])
-                guard let size, try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) > 0 else { continue }
+                guard let size, try db.change("DELETE FROM blobs WHERE hash = ?", [hash]) > 0 else { continue }
                 settled.gone.append(hash)
                 settled.bytes.add(bytes: size)
             }
@@ -263,11 +263,11 @@ public struct CacheEviction: Sendable {
         }
         for entry in entries {
             try LinkList.note(entry, in: db)
-            changes += try db.run(
+            changes += try db.change(
                 "DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
         }
         for key in sources {
-            changes += try db.run("UPDATE sources SET kept = 0 WHERE key = ?", [key])
+            changes += try db.change("UPDATE sources SET kept = 0 WHERE key = ?", [key])
         }
         // Rows whose keys are no text stay.
         guard (entries.count < entriesPerSlice && sources.count < entriesPerSlice) || changes == 0 else { return false }
@@ -279,7 +279,7 @@ public struct CacheEviction: Sendable {
     /// Revives a dying blob of a pinned URL, but only while the index refers to the blob: entries that a user removes
     /// are removed although their URL is pinned.
     private static func revivePinned(_ hash: String, in db: Connection) throws -> Bool {
-        try db.run(
+        try db.change(
             """
             UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)
                 AND (EXISTS (SELECT 1 FROM cache_entries WHERE blob = blobs.hash)

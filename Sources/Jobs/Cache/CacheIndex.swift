@@ -183,7 +183,7 @@ public struct CacheIndex: Sendable {
             UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ?, recheck_after = ?,
                 used_at = CASE WHEN used_at < ? THEN ? ELSE used_at END WHERE key = ? AND hash = ?
             """)
-        let isThere = try update.runEach(confirmed) { source in
+        let isThere = try update.changeEach(confirmed) { source in
             (
                 source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.recheckAfter,
                 now - useResolution, now, source.key, source.hash

@@ -1,8 +1,8 @@
 internal import Core
 internal import Dispatch
 
-// Machines that share a bucket, with PostgreSQL, do not share the locks of files by which the programs of one machine
-// keep each other from deleting what they are about to record. They announce it in the database instead:
+// Programs of one machine lock the files that they are about to record, so that no other program deletes them. Machines
+// that share a bucket, with PostgreSQL, have no common locks. Their programs announce such files in the database:
 //
 // - A worker announces the files of a group before it stores them. The transaction that records the group takes the
 //   announcements back, and leaves out a result whose announcement is gone.
@@ -16,10 +16,10 @@ extension CacheEviction {
 
     /// How long an announced file is not deleted, in milliseconds. Storing a group takes a few seconds; a group that
     /// is sent again is announced again.
-    private static let storingLasts: Int64 = 600_000
+    private static let storingLifetime: Int64 = 600_000
     /// How long an announced removal keeps workers from storing the file, in milliseconds. A removal takes two tries of
     /// eight seconds at most.
-    private static let removingLasts: Int64 = 60_000
+    private static let removingLifetime: Int64 = 60_000
 
     /// Announces files that a worker is about to store or to hold. Returns once no program is deleting one of them.
     ///
@@ -47,7 +47,7 @@ extension CacheEviction {
                 INSERT INTO announced_files (hash, owner, until) VALUES (?, ?, ?)
                 ON CONFLICT (hash, owner) DO UPDATE SET until = excluded.until
                 """, in: db)
-            try insert.runEach(hashes) { ($0, owner, now + Self.storingLasts) }
+            try insert.runEach(hashes) { ($0, owner, now + Self.storingLifetime) }
             return true
         }
     }
@@ -66,7 +66,7 @@ extension CacheEviction {
     static func takeBack(_ hashes: Set<String>, of owner: Int64, in statements: RowStatements) throws -> Set<String> {
         let sorted = hashes.sorted()
         let isThere = try statements("DELETE FROM announced_files WHERE hash = ? AND owner = ?")
-            .runEach(sorted) { ($0, owner) }
+            .changeEach(sorted) { ($0, owner) }
         return Set(zip(sorted, isThere).filter(\.1).map(\.0))
     }
 
@@ -89,7 +89,7 @@ extension CacheEviction {
             INSERT INTO removed_files (hash, until) VALUES (?, ?)
             ON CONFLICT (hash) DO UPDATE SET until = excluded.until
             """, in: db)
-        try insert.runEach(hashes) { ($0, now + removingLasts) }
+        try insert.runEach(hashes) { ($0, now + removingLifetime) }
     }
 
     /// Ends removals.
@@ -99,7 +99,7 @@ extension CacheEviction {
     static func endRemoval(of hashes: [String], now: WallTime, in db: Connection) throws -> [String] {
         guard db.sqlite == nil, !hashes.isEmpty else { return [] }
         let isInTime = try RowStatement("DELETE FROM removed_files WHERE hash = ? AND until > ?", in: db)
-            .runEach(hashes) { ($0, now) }
+            .changeEach(hashes) { ($0, now) }
         try db.run("DELETE FROM removed_files WHERE until <= ?", [now.milliseconds])
         return zip(hashes, isInTime).filter { !$1 }.map(\.0)
     }

@@ -184,7 +184,7 @@ struct IndexRecord {
             INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source, lifetime)
                 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING
             """)
-        let isNew = try insert.runEach(files) { file in
+        let isNew = try insert.changeEach(files) { file in
             (file.record.blob, file.record.size, now, now, now, file.isSource, file.lifetime?.own)
         }
         for (file, isNew) in zip(files, isNew) where isNew { added[file.record.blob] = file.record.size }
@@ -217,7 +217,7 @@ struct IndexRecord {
     private func insert(_ entries: [CacheEntry]) throws -> [Bool] {
         guard !entries.isEmpty else { return [] }
         return try statements("INSERT OR IGNORE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
-            .runEach(entries) { ($0.key, $0.variant, $0.blob, $0.format) }
+            .changeEach(entries) { ($0.key, $0.variant, $0.blob, $0.format) }
     }
 
     private mutating func replace(_ entries: [CacheEntry]) throws {

@@ -72,11 +72,11 @@ extension CacheIndex {
     private static func use(_ picture: StoredPicture, now: Moment, in db: Connection) throws -> Bool {
         let hash = picture.rendition.blob
         guard try entry(key: picture.key, variant: picture.rendition.name, in: db)?.blob == hash else { return false }
-        let isThere = try db.run(
+        let isThere = try db.change(
             "UPDATE blobs SET used_at = max(used_at, ?) WHERE hash = ? AND dying = 0", [now.steady.milliseconds, hash])
         guard isThere > 0 else { return false }
         guard picture.source != nil else { return true }
-        let isSource = try db.run(
+        let isSource = try db.change(
             "UPDATE sources SET fetched_at = ?, used_at = max(used_at, ?) WHERE key = ? AND hash = ?",
             [now.wall.milliseconds, now.steady.milliseconds, picture.key, hash])
         try Blacklist.remove(keys: [picture.key], in: RowStatements(db))

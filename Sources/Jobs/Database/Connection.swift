@@ -19,11 +19,24 @@ struct Connection {
     /// Nil on PostgreSQL.
     var sqlite: Database? { if case .sqlite(let sqlite) = engine { sqlite } else { nil } }
 
+    /// Nil on SQLite.
+    var postgres: PostgresConnection? { if case .postgres(let connection) = engine { connection } else { nil } }
+
+    /// Runs a statement whose answer is not needed. PostgreSQL runs it with the next one whose answer is, or with the
+    /// commit, in one round trip; an error is thrown there.
+    func run(_ sql: String, _ values: SQLValues = []) throws { try RowStatement(sql, in: self).run(all: values) }
+
+    /// Runs a statement.
+    ///
     /// - Returns: the number of changed rows.
-    @discardableResult
-    func run(_ sql: String, _ values: SQLValues = []) throws -> Int {
-        try RowStatement(sql, in: self).run(all: values)
-        return changesCount
+    func change(_ sql: String, _ values: SQLValues = []) throws -> Int {
+        try run(sql, values)
+        return try changesCount()
+    }
+
+    /// Runs the statements that wait, so that their errors are thrown here. On SQLite none wait.
+    func flush() throws {
+        try postgres?.flush()
     }
 
     /// Runs an INSERT of one row that ends with `RETURNING id`.
@@ -79,10 +92,10 @@ struct Connection {
     }
 
     /// The number of rows that the last statement changed.
-    var changesCount: Int {
+    func changesCount() throws -> Int {
         switch engine {
         case .sqlite(let sqlite): sqlite.changesCount
-        case .postgres(let connection): connection.changesCount
+        case .postgres(let connection): try connection.changesCount()
         }
     }
 }

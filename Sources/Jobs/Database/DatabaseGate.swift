@@ -100,8 +100,8 @@ public final class DatabaseGate: Sendable {
     /// The path of the file without symbolic links; the URL of a PostgreSQL database.
     public var fileName: String { sqlite?.file.name ?? path }
 
-    /// The numbers of a PostgreSQL server, of the database in it and of the schema with the tables: a standby has the same,
-    /// and a copy of the tables has others. Nil with SQLite, and where the server does not tell its number.
+    /// Identifies a PostgreSQL database by the ids of its server, database and schema. A standby has the same ids; a copy
+    /// of the tables does not. Nil with SQLite, and where the server does not tell its id.
     public func identity() async throws(JobsError) -> String? {
         guard sqlite == nil else { return nil }
         return try await read { db in
@@ -115,6 +115,11 @@ public final class DatabaseGate: Sendable {
                 FROM pg_database WHERE datname = current_database()
                 """)
         }
+    }
+
+    /// How often this program has waited for an answer of PostgreSQL's server; nil on SQLite.
+    public var roundTrips: Int? {
+        if case .postgres(let session) = engine { session.roundTrips.count.load(ordering: .relaxed) } else { nil }
     }
 
     /// Nil on PostgreSQL.

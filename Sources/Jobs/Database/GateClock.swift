@@ -40,6 +40,7 @@ extension DatabaseGate {
             let clock = before?.moved(to: reading) ?? reading
             let text = String(decoding: try JSONEncoder().encode(clock), as: UTF8.self)
             try CacheProperty.set(CacheClock.property, to: text, in: db)
+            db.postgres?.clock = nil
         }
     }
 
@@ -76,14 +77,24 @@ extension CacheClock {
 
     /// The clock as it was last recorded.
     fileprivate static func written(in db: Connection) throws -> CacheClock? {
-        guard let text = try CacheProperty.value(property, in: db) else { return nil }
+        guard let text = try text(in: db) else { return nil }
         return latest.withLock { latest in
             if latest.text != text {
                 // Best effort: an unreadable clock is started again, and only jumps before that are forgotten.
-                latest = (text, try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8)))
+                latest = (text, try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8)).clamped)
             }
             return latest.clock
         }
+    }
+
+    /// A connection to PostgreSQL reads it once, and again after `keepCacheClock`: the server's clock has no jumps that a
+    /// transaction would have to know at once, and each read is a round trip.
+    private static func text(in db: Connection) throws -> String? {
+        guard let connection = db.postgres else { return try CacheProperty.value(property, in: db) }
+        if let known = connection.clock { return known }
+        let text = try CacheProperty.value(property, in: db)
+        connection.clock = .some(text)
+        return text
     }
 
     /// The text that was read last. Each transaction reads the clock, which changes once a minute.

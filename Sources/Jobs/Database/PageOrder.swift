@@ -1,7 +1,7 @@
 /// The order in which the pages of a table follow each other, each from the last key of the page before.
 ///
-/// A shell or a damaged file can leave keys that are no text, or no UTF-8. Such a key is read as another one, which may come
-/// before the page: then the same rows would be read for ever.
+/// A shell or a damaged file can leave keys that are no text, or no UTF-8. The text that is read from such a key may sort
+/// before the page, and the same page would be read for ever.
 enum PageOrder {
     /// Whether a key comes after the last one of the page before, in the order of SQLite's values.
     static func isBeyond(_ last: [SQLValue], _ key: [SQLValue]) -> Bool {

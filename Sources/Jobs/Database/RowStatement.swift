@@ -13,11 +13,12 @@ enum RowStatement {
         }
     }
 
-    /// Runs the statement to its end, with these values for its parameters.
+    /// Runs the statement to its end, with these values for its parameters. PostgreSQL runs it with the next statement
+    /// whose answer is needed, or with the commit; an error is thrown there.
     func run<each Value: RowValue>(_ values: repeat each Value) throws {
         switch self {
         case .sqlite(let statement): try statement.run(repeat each values)
-        case .postgres(let statement): _ = try statement.result(Self.list(repeat each values))
+        case .postgres(let statement): try statement.post(Self.list(repeat each values))
         }
     }
 
@@ -47,13 +48,32 @@ enum RowStatement {
 
     // MARK: - Many rows of values
 
-    /// Runs the statement for each element. SQLite runs it again and again, and PostgreSQL once with all values: there
-    /// each statement takes a round trip. So no element's change may depend on that of another.
+    /// Runs the statement for each element. SQLite runs it again and again, and PostgreSQL once with all values, as late
+    /// as `run`. So no element's change may depend on that of another.
     ///
     /// - Parameter values: of an element, for the statement's parameters.
-    /// - Returns: for each element, whether a row was inserted, changed or deleted.
-    @discardableResult
     func runEach<Element, each Value: RowValue>(
+        _ elements: [Element], _ values: (Element) throws -> (repeat each Value),
+    ) throws {
+        switch self {
+        case .sqlite(let statement):
+            for element in elements {
+                let row = try values(element)
+                try statement.run(repeat each row)
+            }
+        case .postgres(let statement):
+            try statement.runEach(
+                elements.map { element in
+                    let row = try values(element)
+                    return Self.list(repeat each row)
+                })
+        }
+    }
+
+    /// Runs the statement for each element, at once.
+    ///
+    /// - Returns: for each element, whether a row was inserted, changed or deleted.
+    func changeEach<Element, each Value: RowValue>(
         _ elements: [Element], _ values: (Element) throws -> (repeat each Value),
     ) throws -> [Bool] {
         switch self {
@@ -64,7 +84,7 @@ enum RowStatement {
                 return statement.changesCount > 0
             }
         case .postgres(let statement):
-            return try statement.runEach(
+            return try statement.changeEach(
                 elements.map { element in
                     let row = try values(element)
                     return Self.list(repeat each row)
@@ -96,14 +116,14 @@ enum RowStatement {
     func run(all values: SQLValues) throws {
         switch self {
         case .sqlite(let statement): try statement.run(all: values)
-        case .postgres(let statement): _ = try statement.result(values.all)
+        case .postgres(let statement): try statement.post(values.all)
         }
     }
 
     func runEach(all rows: [SQLValues]) throws {
         switch self {
         case .sqlite(let statement): for values in rows { try statement.run(all: values) }
-        case .postgres(let statement): _ = try statement.runEach(rows.map(\.all))
+        case .postgres(let statement): try statement.runEach(rows.map(\.all))
         }
     }
 

@@ -18,7 +18,7 @@ final class SQLiteFile: Sendable {
     let waiting: WriteWaiting
     let patience: Patience
     let syncs: Bool
-    /// Whether the file must not be closed, since another program has written another log for it.
+    /// Whether the file must not be closed: closing it would lose rows of its deleted log, or damage a newer log.
     let isAbandoned = Atomic(false)
     /// Whether a write has already looked for ids at the end of their range, see ``UsedUpIDs``.
     let hasCheckedIDs = Atomic(false)

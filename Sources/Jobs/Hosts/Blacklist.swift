@@ -57,7 +57,7 @@ public struct Blacklist: Sendable {
     public func remove(_ selection: Selection) async throws(JobsError) -> Int {
         try await gate.write { db in
             let (condition, arguments) = selection.condition
-            return try db.run("DELETE FROM blacklist_entries WHERE \(condition)", arguments)
+            return try db.change("DELETE FROM blacklist_entries WHERE \(condition)", arguments)
         }
     }
 

@@ -23,9 +23,7 @@ public struct HostBook: Sendable {
     /// Saves a worker's hosts.
     public func save(hosts: [HostMemory]) async throws(JobsError) {
         guard !hosts.isEmpty else { return }
-        try await gate.write { db in
-            for host in hosts { try Self.save(host, in: db) }
-        }
+        try await gate.write { db in try Self.save(hosts, in: db) }
     }
 
     /// Blocks a host whose origin asked for a pause. Saved at once, so that other workers stop their requests, too.
@@ -37,9 +35,8 @@ public struct HostBook: Sendable {
         }
     }
 
-    static func save(_ host: HostMemory, in db: Connection) throws {
-        guard !host.host.isEmpty else { return }
-        try db.run(
+    private static func save(_ hosts: [HostMemory], in db: Connection) throws {
+        let insert = try RowStatement(
             """
             INSERT INTO hosts (host, not_before, set_at, reason, width, circuit_opens, failing_since, failed_at, gives_up_at,
                 failure_class, failure_message, answered) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -50,14 +47,14 @@ public struct HostBook: Sendable {
                 set_at = iif(excluded.not_before > hosts.not_before, excluded.set_at, hosts.set_at),
                 reason = iif(excluded.not_before > hosts.not_before, excluded.reason, hosts.reason),
                 not_before = max(hosts.not_before, excluded.not_before)
-            """,
-            [
-                host.host, host.notBefore.milliseconds, host.setAt.milliseconds, host.reason, host.width,
-                host.circuitOpenCount,
-                host.silence?.since.milliseconds, host.silence?.last.milliseconds,
-                host.silence?.givesUpAt?.milliseconds, host.silence?.failure.rawValue, host.silence?.message,
-                host.hasAnswered,
-            ])
+            """, in: db)
+        try insert.runEach(hosts.filter { !$0.host.isEmpty }) { host in
+            (
+                host.host, host.notBefore, host.setAt, host.reason, host.width, host.circuitOpenCount,
+                host.silence?.since, host.silence?.last, host.silence?.givesUpAt, host.silence?.failure.rawValue,
+                host.silence?.message, host.hasAnswered
+            )
+        }
     }
 
     /// Blocks hosts whose origins asked for a pause.
@@ -185,7 +182,7 @@ public struct HostBook: Sendable {
     /// - Returns: whether any were set.
     public func resetLimits(host: String) async throws(JobsError) -> Bool {
         try await gate.write { db in
-            return try db.run("DELETE FROM limits WHERE host = ?", [host.lowercased()]) > 0
+            return try db.change("DELETE FROM limits WHERE host = ?", [host.lowercased()]) > 0
         }
     }
 }

@@ -65,7 +65,7 @@ extension HostBook {
         ).map { HostWaits($0, now: now) }
     }
 
-    /// Items that stay in the queue although a worker is free, or because all workers pause.
+    /// Queued items that no worker may claim now: they must run alone, or all workers are paused.
     static func queuedWaits(_ job: JobID?, in db: Connection) throws -> [HostWaits] {
         try db.rows(
             """

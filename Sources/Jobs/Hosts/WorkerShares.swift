@@ -44,15 +44,15 @@ extension HostBook {
     /// reduces its use before it does so. So all workers together never exceed a limit, and the slots of a dead worker
     /// are free at the next call.
     ///
-    /// A worker that was alone could start any number of requests until this call returns, and no other worker takes a
-    /// slot before that: it gets no slots, and calls again once it obeys that.
+    /// A worker that was alone has used all slots. This call first gives it none. Once its downloader obeys, the worker
+    /// calls again and gets its share; until then, other workers take no slot.
     ///
     /// - Parameters:
     ///   - demands: counted after the worker's downloader got the shares in force; also for each host of which the worker
     ///     has slots and no requests.
     ///   - isSharing: whether the worker obeys shares; false if it has all slots.
-    ///   - countsSilent: whether workers count that have not been seen lately. A worker that could not call for a while
-    ///     has no other sign of them: they may only be slower to call again.
+    ///   - countsSilent: whether to count workers that have not been seen lately. After a pause of its own, a worker
+    ///     can't tell whether the others have ended or are only slower.
     ///   - wasIdle: whether the worker had no requests at the last call; if it has none now either, nothing is written.
     public func takeShares(
         _ demands: [HostDemand], worker: Int64, isSharing: Bool, countsSilent: Bool = false, wasIdle: Bool,
@@ -171,9 +171,8 @@ extension HostBook {
             INSERT OR REPLACE INTO host_load (worker, host, running, waiting, rate, reason, until, share)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """, in: db)
-        for (load, share) in rows {
-            try insert.run(
-                worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until, share)
+        try insert.runEach(rows) { load, share in
+            (worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until, share)
         }
     }
 }

@@ -39,7 +39,7 @@ extension Maintenance {
         }
         try BackupPart.refuseAllButFiles(path)
         let name = BackupPart.name(of: path)
-        removeLeftoverCopies(in: BackupPart.folder(of: path)) { $0.hasPrefix(name + ".part") }
+        removeLeftoverCopies(in: BackupPart.folder(of: path)) { $0 == name }
         let part = try BackupPart(of: source, for: path)
         defer { part.close() }
         do {
@@ -86,9 +86,14 @@ extension Maintenance {
 
     /// Removes unfinished copies of killed processes: those older than an hour to which no program is writing.
     ///
-    /// - Parameter isPart: whether a name is that of an unfinished copy.
-    public static func removeLeftoverCopies(in folder: String, where isPart: (String) -> Bool) {
-        BackupPart.removeLeftovers(in: folder, where: isPart)
+    /// - Parameter isCopy: whether a copy has this name when it is finished.
+    public static func removeLeftoverCopies(in folder: String, where isCopy: (String) -> Bool) {
+        BackupPart.removeLeftovers(in: folder) { name in
+            name.firstRange(of: ".part.").map { part in
+                let target = String(name[..<part.lowerBound])
+                return isCopy(target) && BackupPart.isDraft(name, of: target)
+            } ?? false
+        }
     }
 }
 
@@ -111,6 +116,16 @@ struct BackupPart {
             close()
             throw error
         }
+    }
+
+    /// Whether a file's name is that of an unfinished copy `target`: `TARGET.part.PID.HEX`, or of its log.
+    static func isDraft(_ name: String, of target: String) -> Bool {
+        guard name.hasPrefix(target + ".part.") else { return false }
+        let rest = name.dropFirst(target.count + 6).split(separator: ".", omittingEmptySubsequences: false)
+        guard rest.count == 2, !rest[0].isEmpty, rest[0].allSatisfy({ ("0"..."9").contains($0) }) else { return false }
+        let number = rest[1].split(separator: "-", omittingEmptySubsequences: false)
+        return !number[0].isEmpty && number[0].allSatisfy { $0.isASCII && $0.isHexDigit }
+            && (number.count == 1 || ["wal", "shm", "journal"].contains(number[1]))
     }
 
     /// Syncs the copy and gives it its name.

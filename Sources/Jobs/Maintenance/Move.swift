@@ -105,7 +105,14 @@ extension Maintenance {
                 ).map(\.values)
             }
             guard let end = rows.last else { return }
-            last = shape.key.map { name in shape.columns.firstIndex(of: name).map { end[$0] } ?? .null }
+            let next = shape.key.map { name in shape.columns.firstIndex(of: name).map { end[$0] } ?? .null }
+            if let last, !PageOrder.isBeyond(last, next) {
+                throw JobsError(
+                    .refused,
+                    "A row of the table '\(table)' in \(gate.path) has a key that is no UTF-8, so the rows behind it can't "
+                        + "be read. Make a new database of it with 'worker db rebuild', and move that one.")
+            }
+            last = next
             do {
                 try await Self.insert(rows, columns, into: table, of: target)
             } catch  where error.code == .refused || error.code == .internalError {

@@ -69,7 +69,7 @@ extension Maintenance {
         }
         // A job that was retried meanwhile is kept.
         pruned.jobs += try await gate.write { db in
-            return try db.run(Self.deleteEmpty, [job])
+            return try db.change(Self.deleteEmpty, [job])
         }
     }
 
@@ -137,7 +137,7 @@ extension Maintenance {
             try RowStatement(deleteEmpty, in: db).run(job)
         }
         slice.items += items.count
-        let isGone = db.changesCount > 0
+        let isGone = try db.changesCount() > 0
         if isGone { slice.jobs += 1 }
         return isGone || items.isEmpty
     }
@@ -229,7 +229,7 @@ extension Maintenance {
                 DELETE FROM blacklist_entries WHERE url IN
                     (SELECT url FROM blacklist_entries WHERE expires_at < ? LIMIT ?)
                 """, [time.milliseconds, rows])
-            return (db.changesCount, db.changesCount)
+            return (try db.changesCount(), try db.changesCount())
         }
     }
 

@@ -111,6 +111,18 @@ struct CacheClock: Codable, Hashable, Sendable {
     /// Milliseconds to subtract from the machine's clock.
     var shift: Int64
 
+    /// The most of a number that is read from the database, where any program may have changed it: sums of three stay
+    /// within 64 bits.
+    private static let limit: Int64 = 1 << 52
+
+    /// The clock with numbers that can be added.
+    var clamped: CacheClock {
+        func clamp(_ number: Int64) -> Int64 { min(max(number, -Self.limit), Self.limit) }
+        return CacheClock(
+            boot: boot, uptime: clamp(uptime), wall: WallTime(milliseconds: clamp(wall.milliseconds)),
+            shift: clamp(shift))
+    }
+
     static let tolerance: Int64 = 600_000
     static let longestAbsence: Int64 = 400 * 86_400_000
 

@@ -52,7 +52,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         "Stop all workers; then put a copy made by 'worker db backup' in its place, or run 'worker db rebuild', which saves "
         + "what can be read."
 
-    /// Translates an error of GRDB or SQLite.
+    /// Translates any error of a call to the database.
     init(wrapping error: any Error, path: String) {
         if let error = error as? JobsError {
             self = error

@@ -20,6 +20,9 @@ struct PostgresError: Error, CustomStringConvertible {
     /// Whether the same transaction may succeed when it is repeated at once: it was the victim of a deadlock.
     var isToBeRepeated: Bool { state == "40001" || state == "40P01" }
 
+    /// Whether a lock did not become free within `lock_timeout`.
+    var isLockTimeout: Bool { state == "55P03" }
+
     /// The sentence with which a trigger or a constraint refuses a change; nil for another error.
     var refusal: String? {
         switch state {

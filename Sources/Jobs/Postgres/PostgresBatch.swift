@@ -154,10 +154,19 @@ struct PostgresArrays {
 }
 
 extension PostgresStatement {
+    /// Runs the statement for many rows of values, without waiting for the answers.
+    func runEach(_ rows: [[SQLValue]]) throws {
+        guard rows.count > 1, let batch = try connection.batch(of: sql) else {
+            for row in rows { try post(row) }
+            return
+        }
+        for places in batch.rounds(rows) { try connection.postBatch(of: sql, places.map { rows[$0] }) }
+    }
+
     /// Runs the statement for many rows of values.
     ///
     /// - Returns: for each, whether a row of the table was inserted, changed or deleted.
-    func runEach(_ rows: [[SQLValue]]) throws -> [Bool] {
+    func changeEach(_ rows: [[SQLValue]]) throws -> [Bool] {
         guard rows.count > 1, let batch = try connection.batch(of: sql) else {
             return try rows.map { try result($0).changes > 0 }
         }

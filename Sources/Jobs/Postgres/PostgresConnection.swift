@@ -11,7 +11,11 @@ final class PostgresConnection: @unchecked Sendable {
     private var prepared: [String: String] = [:]
     /// The forms of statements for many rows, with the names of these; nil for a statement without such a form.
     private var batches: [String: (form: PostgresBatch, name: String)?] = [:]
-    private(set) var changesCount = 0
+    private var lastChanges = 0
+    private var pipeline: PostgresPipeline
+    private let trips: RoundTrips?
+    /// The recorded clock of the cache, as it was read last; see ``CacheClock``.
+    var clock: String??
     /// How many statements may still run; nil for any number.
     private var statementsLeft: Int?
 
@@ -20,12 +24,14 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// - Parameter url: as libpq reads it, `postgres://user:password@host:port/database?options`.
     /// - Throws: `PostgresError`; a `JobsError` if the library is not installed.
-    init(url: String) throws {
+    init(url: String, counting trips: RoundTrips? = nil) throws {
         library = try LibPQ.loaded()
         guard let raw = library.connectdb(PostgresURL.withDefaults(url)) else {
             throw PostgresError(state: "08001", message: "no memory for a connection", constraint: nil)
         }
         self.raw = raw
+        pipeline = PostgresPipeline(raw, library, trips)
+        self.trips = trips
         guard library.status(raw) == CONNECTION_OK else {
             let message = PostgresURL.hidingPassword(of: url, in: Self.message(library.errorMessage(raw)))
             library.finish(raw)
@@ -70,7 +76,12 @@ final class PostgresConnection: @unchecked Sendable {
 
     /// Runs statements in PostgreSQL's own dialect, without parameters.
     @discardableResult
-    func script(_ sql: String) throws(PostgresError) -> PostgresResult { try check(library.exec(raw, sql)) }
+    func script(_ sql: String) throws(PostgresError) -> PostgresResult {
+        try flush()
+        pipeline.settle()
+        trips?.note()
+        return try check(library.exec(raw, sql))
+    }
 
     /// Runs one statement that is written as for SQLite.
     func run(_ sql: String, _ values: [SQLValue]) throws(PostgresError) -> PostgresResult {
@@ -103,6 +114,8 @@ final class PostgresConnection: @unchecked Sendable {
 
     private func prepare(_ translated: String, for sql: String) throws(PostgresError) -> String {
         let name = "s\(prepared.count)"
+        pipeline.settle()
+        trips?.note()
         do {
             try check(library.prepare(raw, name, translated, 0, nil))
         } catch {
@@ -114,26 +127,39 @@ final class PostgresConnection: @unchecked Sendable {
         return name
     }
 
+    // MARK: - Round trips
+
+    /// Runs a prepared statement, together with those that wait.
     func execute(_ name: String, _ values: [SQLValue]) throws(PostgresError) -> PostgresResult {
-        // All values in one buffer, each ended by a zero, as libpq reads text.
-        var bytes: [UInt8] = []
-        var starts: [Int?] = []
-        for value in values {
-            guard let text = value.postgresText else {
-                starts.append(nil)
-                continue
-            }
-            starts.append(bytes.count)
-            bytes.append(contentsOf: text.utf8.lazy.map { $0 == 0 ? Self.replacement : $0 })
-            bytes.append(0)
-        }
-        return try execute(name, bytes, starts)
+        try answer(PostgresCall(name, values))
     }
 
-    /// - Parameters:
-    ///   - bytes: the texts of the values, each ended by a zero.
-    ///   - starts: where each begins; nil for null.
-    private func execute(_ name: String, _ bytes: [UInt8], _ starts: [Int?]) throws(PostgresError) -> PostgresResult {
+    /// Runs a prepared statement without waiting for its answer. It is sent with the next statement whose answer is
+    /// needed, and its error is thrown there.
+    func post(_ name: String, _ values: [SQLValue]) throws(PostgresError) { try post(PostgresCall(name, values)) }
+
+    /// Sends the statements that wait, if there are any.
+    func flush() throws(PostgresError) {
+        guard !pipeline.isEmpty else { return }
+        lastChanges = try check(pipeline.send(nil)).changes
+    }
+
+    /// The number of rows that the last statement changed.
+    func changesCount() throws(PostgresError) -> Int {
+        try flush()
+        return lastChanges
+    }
+
+    private func post(_ call: PostgresCall) throws(PostgresError) {
+        guard statementsLeft == nil else {
+            _ = try answer(call)
+            return
+        }
+        pipeline.add(call)
+        if pipeline.isLong { try flush() }
+    }
+
+    private func answer(_ call: PostgresCall) throws(PostgresError) -> PostgresResult {
         if let left = statementsLeft {
             guard left > 0 else {
                 throw PostgresError(
@@ -141,14 +167,28 @@ final class PostgresConnection: @unchecked Sendable {
             }
             statementsLeft = left - 1
         }
-        let result = bytes.withUnsafeBytes { buffer -> OpaquePointer? in
-            let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
-            let pointers: [UnsafePointer<CChar>?] = starts.map { start in start.flatMap { base?.advanced(by: $0) } }
-            return library.execPrepared(raw, name, CInt(pointers.count), pointers, nil, nil, 0)
-        }
-        let checked = try check(result)
-        changesCount = checked.changes
-        return checked
+        let result = try check(pipeline.send(call))
+        lastChanges = result.changes
+        return result
+    }
+
+    /// Begins a transaction together with its first statement.
+    func beginReading() { pipeline.add(PostgresCall(text: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")) }
+
+    /// Ends a transaction that has only read, without waiting for the answer.
+    func endReading() throws(PostgresError) {
+        guard pipeline.hasSent else { return pipeline.forget() }
+        try flush()
+        guard pipeline.sendUnread(PostgresCall(text: "COMMIT")) else { throw lost() }
+    }
+
+    /// Commits, in one round trip with the statements that wait.
+    func commit() throws(PostgresError) { try check(pipeline.send(PostgresCall(text: "COMMIT"))) }
+
+    /// Rolls back; statements that wait are never sent.
+    func rollBack() throws(PostgresError) {
+        pipeline.forget()
+        try script("ROLLBACK")
     }
 
     /// PostgreSQL stores no zeros in text; SQLite does.
@@ -171,21 +211,32 @@ final class PostgresConnection: @unchecked Sendable {
         return form
     }
 
-    /// Runs the batch of a statement.
+    /// Runs the batch of a statement, together with the statements that wait.
     ///
     /// - Parameter rows: their values; at least one row.
     func executeBatch(of sql: String, _ rows: [[SQLValue]]) throws(PostgresError) -> PostgresResult {
+        try answer(try call(batchOf: sql, rows))
+    }
+
+    /// Runs the batch of a statement without waiting for its answer.
+    func postBatch(of sql: String, _ rows: [[SQLValue]]) throws(PostgresError) {
+        try post(try call(batchOf: sql, rows))
+    }
+
+    private func call(batchOf sql: String, _ rows: [[SQLValue]]) throws(PostgresError) -> PostgresCall {
         guard let name = batches[sql]??.name else {
             throw PostgresError(state: "XX000", message: "a statement has no batch", constraint: nil)
         }
         var arrays = PostgresArrays(columns: rows[0].count)
         for row in rows { arrays.add(row) }
         let (bytes, starts) = arrays.close()
-        return try execute(name, bytes, starts)
+        return PostgresCall(name, bytes, starts)
     }
 
     /// - Returns: nil if one has a type of which no array is made.
     private func types(ofParameters name: String) throws(PostgresError) -> [String]? {
+        pipeline.settle()
+        trips?.note()
         let result = library.describePrepared(raw, name)
         // The result of the check owns this one, and frees it.
         let checked = try check(result)
@@ -234,6 +285,9 @@ struct PostgresStatement {
     }
 
     func result(_ values: [SQLValue]) throws -> PostgresResult { try connection.execute(name, values) }
+
+    /// Runs the statement with the next one whose answer is needed.
+    func post(_ values: [SQLValue]) throws { try connection.post(name, values) }
 }
 
 extension SQLValue {

@@ -17,6 +17,7 @@ final class PostgresSession: Sendable {
     private let waiting: WriteWaiting
     private let uptime: @Sendable () -> Int64
     private let connection = Mutex<PostgresConnection?>(nil)
+    let roundTrips = RoundTrips()
 
     /// The server must be at least this version: the oldest that the tests run on.
     private static let oldest = 150_000
@@ -33,7 +34,7 @@ final class PostgresSession: Sendable {
         clock = PostgresClock(uptime: uptime)
         liveness = SessionLocks(path: path, uptime: uptime) { try Self.connect(url) }
         do {
-            let first = try Self.connect(url)
+            let first = try Self.connect(url, counting: roundTrips)
             try prepare(first, creates: creates)
             try clock.read(first)
             connection.withLock { $0 = first }
@@ -61,8 +62,8 @@ final class PostgresSession: Sendable {
 
     // MARK: - Connection
 
-    private static func connect(_ url: String) throws -> PostgresConnection {
-        let connection = try PostgresConnection(url: url)
+    private static func connect(_ url: String, counting trips: RoundTrips? = nil) throws -> PostgresConnection {
+        let connection = try PostgresConnection(url: url, counting: trips)
         try connection.script(
             """
             SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET client_min_messages = 'warning'; SET jit = off;
@@ -75,7 +76,7 @@ final class PostgresSession: Sendable {
 
     private func connected() throws -> PostgresConnection {
         if let open = connection.withLock({ $0 }) { return open }
-        let new = try Self.connect(url)
+        let new = try Self.connect(url, counting: roundTrips)
         connection.withLock { $0 = new }
         // At once, so that others see that this program lives. Best effort: the next check tries again.
         try? liveness.restore()
@@ -140,8 +141,10 @@ final class PostgresSession: Sendable {
         let start = uptime()
         var hasAnnounced = false
         while true {
+            let left = min(waiting.limit, waiting.limitOfStop() ?? .max) - (uptime() - start)
             let result = try outlastingOutages {
-                try transaction(Self.begin(isDurable && syncs), takesTurn: true, body)
+                try transaction(
+                    Self.begin(isDurable && syncs) + Self.turn(waiting: max(1, min(left, Self.longestTurn))), body)
             }
             if let result { return result }
             let waited = uptime() - start
@@ -155,20 +158,23 @@ final class PostgresSession: Sendable {
                 hasAnnounced = true
                 waiting.announce?("Waiting for another program, which is writing to \(path).")
             }
-            usleep(UInt32.random(in: 300...1_500))
         }
     }
 
     func writeIfFree(_ body: (PostgresConnection) throws -> Void) throws -> Bool {
-        try outlastingOutages { try transaction(Self.begin(syncs), takesTurn: true, body) != nil }
+        try outlastingOutages { try transaction(Self.begin(syncs) + Self.turnIfFree, body) != nil }
     }
 
+    /// BEGIN is sent with the first statement, and COMMIT without waiting for its answer.
     func read<R>(_ body: (PostgresConnection) throws -> R) throws -> R {
-        let result = try outlastingOutages {
-            try transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", takesTurn: false, body)
+        try outlastingOutages {
+            try onConnection { connection in
+                connection.beginReading()
+                let result = try body(connection)
+                try connection.endReading()
+                return result
+            }
         }
-        guard let result else { throw JobsError(.internalError, "A reading transaction gave no result.") }
-        return result
     }
 
     /// Runs a single statement outside a transaction.
@@ -214,22 +220,30 @@ final class PostgresSession: Sendable {
             : "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off"
     }
 
-    /// The transaction's number tells, after a lost answer, whether it was committed.
-    private static let turn = """
-        ; SELECT CASE WHEN pg_try_advisory_xact_lock('jobs'::REGCLASS::OID::BIGINT) THEN pg_current_xact_id()::TEXT END
+    private static let turnLock = "'jobs'::REGCLASS::OID::BIGINT"
+
+    /// Takes the lock of writers, and asks for the transaction's number: after a lost answer it tells whether the
+    /// transaction was committed.
+    private static let turnIfFree =
+        "; SELECT CASE WHEN pg_try_advisory_xact_lock(\(turnLock)) THEN pg_current_xact_id()::TEXT END"
+
+    /// The same, but the server lets it wait in line for so many milliseconds.
+    private static func turn(waiting limit: Int64) -> String {
         """
+        ; SET LOCAL lock_timeout = \(limit); SELECT pg_advisory_xact_lock(\(turnLock)); SET LOCAL lock_timeout = 0;
+        SELECT pg_current_xact_id()::TEXT
+        """
+    }
+
+    /// How long the server lets a transaction wait in line, in milliseconds, before the worker looks whether it is to
+    /// stop.
+    private static let longestTurn: Int64 = 250
 
     /// - Returns: nil if another program has the turn.
-    private func transaction<R>(
-        _ begin: String, takesTurn: Bool, _ body: (PostgresConnection) throws -> R,
-    ) throws -> R? {
-        let connection = try connected()
-        do {
-            try connection.trimStatements()
-            let begun = try connection.script(begin + (takesTurn ? Self.turn : ""))
-            let number = takesTurn ? begun.text(0, 0) : nil
-            if takesTurn, number == nil {
-                try connection.script("ROLLBACK")
+    private func transaction<R>(_ begin: String, _ body: (PostgresConnection) throws -> R) throws -> R? {
+        try onConnection { connection in
+            guard let number = try Self.begun(begin, on: connection) else {
+                try connection.rollBack()
                 return nil
             }
             let result = try body(connection)
@@ -238,23 +252,41 @@ final class PostgresSession: Sendable {
             }
             try commit(number, on: connection)
             return result
+        }
+    }
+
+    /// - Returns: the transaction's number; nil if another program has the turn.
+    private static func begun(_ begin: String, on connection: PostgresConnection) throws -> String? {
+        do {
+            return try connection.script(begin).text(0, 0)
+        } catch let error where error.isLockTimeout {
+            return nil
+        }
+    }
+
+    /// Rolls back if `body` fails.
+    private func onConnection<R>(_ body: (PostgresConnection) throws -> R) throws -> R {
+        let connection = try connected()
+        do {
+            try connection.trimStatements()
+            return try body(connection)
         } catch {
             // If the server takes no writes, the next connection may reach another server of the URL.
             if let error = error as? PostgresError, error.isOutage {
                 self.connection.withLock { $0 = nil }
             } else {
-                do { try connection.script("ROLLBACK") } catch { self.connection.withLock { $0 = nil } }
+                do { try connection.rollBack() } catch { self.connection.withLock { $0 = nil } }
             }
             throw error
         }
     }
 
-    /// - Parameter number: the transaction's; nil if it has written nothing.
-    private func commit(_ number: String?, on connection: PostgresConnection) throws {
+    /// - Parameter number: the transaction's.
+    private func commit(_ number: String, on connection: PostgresConnection) throws {
         do {
-            _ = try connection.script("COMMIT")
+            try connection.commit()
         } catch {
-            guard error.isOfConnection, let number else { throw error }
+            guard error.isOfConnection else { throw error }
             self.connection.withLock { $0 = nil }
             let isDone: Bool
             do {

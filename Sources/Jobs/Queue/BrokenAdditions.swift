@@ -33,7 +33,7 @@ extension JobQueue {
             // The items have no job whose counters change.
             let moves = try JobCounterBatch(in: db)
             try moves.announceAll(of: job, to: "deleted")
-            let count = try db.run(
+            let count = try db.change(
                 "DELETE FROM items WHERE id IN (SELECT id FROM items WHERE job = ? LIMIT ?)", [job, rows])
             try moves.addUp(in: db)
             if count < rows { try db.run("DELETE FROM job_additions WHERE job = ?", [job]) }

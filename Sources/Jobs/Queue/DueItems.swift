@@ -22,7 +22,7 @@ extension JobQueue {
         }
         guard isDue else { return 0 }
         return try await writeSparingOthers { db, refusals in
-            // A shell can remove the time if it has switched the table's checks off.
+            // The last has no time, which a shell can remove with the table's checks off; `coalesce` only uses the parameter.
             let conditions = [
                 ("run_at <= ?1", now), ("run_at > ?1", now + HostMemory.longestDelay),
                 ("(run_at IS NULL AND coalesce(run_at, ?1) = ?1)", now),

@@ -57,7 +57,7 @@ struct EndedRows {
             guard !rows.isEmpty else { return }
             let update = try statements(
                 name, "UPDATE items SET \(assignments()) WHERE id = ? AND \(JobQueue.isOurs)")
-            let moved = try JobQueue.change(group: rows.map { $0.item.id }, to: state) {
+            let moved = try JobQueue.change(group: rows.map { $0.item.id }, to: state, in: statements.db) {
                 try moves.move(rows, to: state, by: update, id: { $0.item.id }, values)
             }
             for (row, moved) in zip(rows, moved) { isMoved[row.place] = moved }

@@ -128,7 +128,7 @@ struct ListAddition: Sendable {
     private func addAtOnce(in db: Connection) throws -> JobID? {
         guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
         // As jobs_spread does for `urls`: the items are counted once, at the end.
-        _ = try TriggerSwitch.withTriggers(false, db) { try db.run("UPDATE jobs SET urls = '[]' WHERE id = ?", [id]) }
+        try TriggerSwitch.withTriggers(false, db) { try db.run("UPDATE jobs SET urls = '[]' WHERE id = ?", [id]) }
         try db.run("DELETE FROM spreading")
         try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
         let needsTriggers = try isOnlyNew || TriggerSwitch.hasTriggersOfUsers(db)
@@ -238,7 +238,7 @@ struct ListAddition: Sendable {
             var count = 0
             for row in page {
                 try insert.run(id, row.url, row.meta, fallbacks)
-                count += isOnlyNew ? db.changesCount : 1
+                count += isOnlyNew ? try db.changesCount() : 1
             }
             return count
         }
@@ -256,7 +256,7 @@ struct ListAddition: Sendable {
     ///
     /// - Returns: nil if an unfinished job has the same `dedupeKey`.
     private func publish(_ addition: Addition, in db: Connection) throws -> JobID? {
-        guard try db.run("DELETE FROM job_additions WHERE job = ?", [addition.id]) > 0 else {
+        guard try db.change("DELETE FROM job_additions WHERE job = ?", [addition.id]) > 0 else {
             throw Self.isGone
         }
         guard let id = try JobQueue.insert(job, texts, id: addition.id, in: db) else {

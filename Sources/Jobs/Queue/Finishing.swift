@@ -62,7 +62,7 @@ struct GroupEnding {
     mutating func end(_ group: [One]) throws {
         let ended = try move(try withoutDoubtful(try withoutRefused(group)))
         guard !ended.isEmpty else { return }
-        try JobQueue.change(group: ended.map(\.item.id), to: ended[0].ending.state) {
+        try JobQueue.change(group: ended.map(\.item.id), to: ended[0].ending.state, in: db) {
             try acquit(ended)
             try TryRecord.save(ended.compactMap { one in one.item.lastTry.map { (one.item.id, $0) } }, in: statements)
             try noteFailures(of: ended)

@@ -185,8 +185,12 @@ public struct JobControl: Sendable {
                 WHERE id = ? AND state IN ('queued', 'running', 'paused')
                 """, [error, now.milliseconds, job])
         }
-        try await sweepCancelled()
+        // A job may have millions of items; housekeeping cancels the rest.
+        try await sweepCancelled(within: Self.sweepTime)
     }
+
+    /// In milliseconds.
+    private static let sweepTime: Int64 = 500
 
     private func move(_ job: JobID, to next: JobState) async throws(JobsError) {
         let now = gate.now()

@@ -36,7 +36,7 @@ struct JobCounterBatch {
         _ items: [Item], to state: ItemState, by statement: RowStatement, id: (Item) -> Int64,
         _ values: (Item) -> (repeat each Value),
     ) throws -> [Bool] {
-        try statement.runEach(items) { item in
+        try statement.changeEach(items) { item in
             if isCounting { try announce(id(item), to: state) }
             return values(item)
         }

@@ -101,7 +101,7 @@ extension JobControl {
                 // These items left jobs whose counters no trigger has changed. Such a job may have ended, so all ended
                 // jobs are recounted.
                 try db.run("DELETE FROM recounts")
-                return try db.run("DELETE FROM items WHERE typeof(job) <> 'integer'")
+                return try db.change("DELETE FROM items WHERE typeof(job) <> 'integer'")
             }
             mended.append(MendedJob(job: 0, finding: "\(count) items of no job were removed."))
         }
@@ -271,7 +271,7 @@ extension JobControl {
                 .map { "\(columns[$0]) was \(counts.written[$0]) and is \(counts.counted[$0])" }
         }
         if isOver(counts.counted) {
-            let isChanged = try db.run(
+            let isChanged = try db.change(
                 """
                 UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, \(Schema.now))
                 WHERE id = ? AND \(Schema.isOpen())

@@ -151,7 +151,7 @@ public struct JobEvents: Sendable {
                 "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time.milliseconds])
         {
             try await gate.writeSlice(.prune) { db, rows in
-                let count = try db.run(
+                let count = try db.change(
                     "DELETE FROM event_log WHERE at < ? AND id IN (SELECT id FROM event_log ORDER BY id LIMIT ?)",
                     [time.milliseconds, rows])
                 return ((), count)

@@ -58,7 +58,7 @@ public struct RecipeBook: Sendable {
 
     /// - Returns: whether there was one of this name.
     public func remove(_ name: String) async throws(JobsError) -> Bool {
-        try await gate.write { db in try db.run("DELETE FROM recipes WHERE name = ?", [name]) > 0 }
+        try await gate.write { db in try db.change("DELETE FROM recipes WHERE name = ?", [name]) > 0 }
     }
 
     /// Names the recipe that does not exist, which the trigger can't.

@@ -22,13 +22,10 @@ extension JobQueue {
     ///
     /// - Throws: an error with the item, if a statement is refused; others as they are.
     @discardableResult
-    static func change<Result>(_ item: Int64, to state: ItemState, _ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch {
-            guard let reason = Refusal.reason(of: error) else { throw error }
-            throw refusal(.item(item), to: state, reason)
-        }
+    static func change<Result>(
+        _ item: Int64, to state: ItemState, in db: Connection, _ body: () throws -> Result,
+    ) throws -> Result {
+        try change(group: [item], to: state, in: db, body)
     }
 
     /// Changes the states of a group of items.
@@ -36,9 +33,15 @@ extension JobQueue {
     /// - Throws: an error with the item if a statement is refused and the group has only one; without it for a larger
     ///   group, whose items are then changed one by one.
     @discardableResult
-    static func change<Result>(group: [Int64], to state: ItemState, _ body: () throws -> Result) throws -> Result {
+    static func change<Result>(
+        group: [Int64], to state: ItemState, in db: Connection, _ body: () throws -> Result,
+    ) throws -> Result {
+        // Statements before these are not theirs.
+        try db.flush()
         do {
-            return try body()
+            let result = try body()
+            try db.flush()
+            return result
         } catch {
             guard let reason = Refusal.reason(of: error) else { throw error }
             throw refusal(group.count == 1 ? .item(group[0]) : .ofSome, to: state, reason)
@@ -69,7 +72,7 @@ extension JobQueue {
                 """, [item])
         else { return }
         try TriggerSwitch.withTriggers(false, db) {
-            _ = try db.run(
+            try db.run(
                 """
                 UPDATE items SET state = 'failed', lease = NULL, run_at = NULL, waits_for = NULL, class = ?,
                     http_status = NULL, message = ?, blacklisted = 0, finished_at = ? WHERE id = ?
@@ -102,7 +105,7 @@ extension JobQueue {
         guard refusals.isOneByOne else {
             do {
                 let all = "[" + ids.map(String.init).joined(separator: ",") + "]"
-                if try db.run("\(update) AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))", [all])
+                if try db.change("\(update) AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))", [all])
                     == ids.count
                 {
                     return ids.count
@@ -119,7 +122,7 @@ extension JobQueue {
                 try fail(refused: id, failure, now: now, in: db)
                 continue
             }
-            let isQueued = try change(id, to: .queued) { try db.run("\(update) AND id = ?", [id]) > 0 }
+            let isQueued = try change(id, to: .queued, in: db) { try db.change("\(update) AND id = ?", [id]) > 0 }
             if !isQueued,
                 try db.exists("SELECT 1 FROM items WHERE id = ? AND (state = 'active' OR state = 'delayed')", [id])
             {

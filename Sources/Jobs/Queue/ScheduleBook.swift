@@ -64,7 +64,7 @@ public struct ScheduleBook: Sendable {
 
     /// - Returns: whether there was one.
     public func remove(_ name: String) async throws(JobsError) -> Bool {
-        try await gate.write { db in try db.run("DELETE FROM schedules WHERE name = ?", [name]) > 0 }
+        try await gate.write { db in try db.change("DELETE FROM schedules WHERE name = ?", [name]) > 0 }
     }
 
     /// Runs that are due during a pause are not made up for.
@@ -72,7 +72,7 @@ public struct ScheduleBook: Sendable {
     /// - Returns: whether there is a schedule of this name.
     public func setPaused(_ name: String, _ isPaused: Bool) async throws(JobsError) -> Bool {
         try await gate.write { db in
-            try db.run("UPDATE schedules SET paused = ? WHERE name = ?", [isPaused, name]) > 0
+            try db.change("UPDATE schedules SET paused = ? WHERE name = ?", [isPaused, name]) > 0
         }
     }
 
@@ -204,11 +204,10 @@ public struct ScheduleBook: Sendable {
     private static func takeDue(_ row: Row, at now: WallTime, in db: Connection) throws -> ScheduleRun? {
         let name: String = row["name"]
         let jitter: Int64 = row["jitter"]
-        // Best effort: an invalid row is planned again below, which records the error.
         guard let cron = try? CronExpression(parsing: row["cron"]),
             let zone = try? ScheduleZone(named: row["time_zone"]), let first = row.wall("next_due")
         else {
-            // It was valid when it was planned, so a user's SQL has changed it; planning it again records the error.
+            // A user's SQL has made it invalid since; planning it again records the error.
             try db.run("UPDATE schedules SET next_due = NULL, starts_at = NULL WHERE name = ?", [name])
             try planFirst(of: row, after: now, in: db)
             return nil
@@ -245,7 +244,7 @@ public struct ScheduleBook: Sendable {
         let run = ScheduleRun(
             schedule: name, due: due, manifest: row["manifest"], origin: row["origin"],
             token: Int64.random(in: 1...Int64.max))
-        let isNew = try db.run(
+        let isNew = try db.change(
             "INSERT OR IGNORE INTO schedule_runs (schedule, due_at, taken_at, token) VALUES (?, ?, ?, ?)",
             [name, due.milliseconds, now.milliseconds, run.token])
         try db.run(

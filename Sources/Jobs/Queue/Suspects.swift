@@ -70,7 +70,7 @@ extension JobQueue {
                 if let failure = refusals.failures[item] {
                     try fail(refused: item, failure, now: now.wall, in: db)
                 } else {
-                    try change(item, to: .failed) { try end(guilty: item, url: row["url"], now: now, in: db) }
+                    try change(item, to: .failed, in: db) { try end(guilty: item, url: row["url"], now: now, in: db) }
                 }
             }
             guilty += rows.map { $0["job"] }

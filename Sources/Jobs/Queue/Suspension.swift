@@ -9,7 +9,7 @@ extension JobControl {
     public func pauseAll() async throws(JobsError) -> Bool {
         let now = gate.now()
         return try await gate.write { db in
-            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [now.milliseconds]) > 0
+            try db.change("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [now.milliseconds]) > 0
         }
     }
 
@@ -18,7 +18,7 @@ extension JobControl {
     /// - Returns: whether all jobs were paused.
     @discardableResult
     public func resumeAll() async throws(JobsError) -> Bool {
-        try await gate.write { db in try db.run("DELETE FROM suspension") > 0 }
+        try await gate.write { db in try db.change("DELETE FROM suspension") > 0 }
     }
 
     /// Cancels all unfinished jobs, including paused ones.
@@ -31,7 +31,7 @@ extension JobControl {
         while true {
             let begun = SliceLedger.now()
             let count = try await gate.writeSlice(.sweep) { db, rows in
-                let count = try db.run(
+                let count = try db.change(
                     """
                     UPDATE jobs SET state = 'cancelled', finished_at = ? WHERE id IN
                         (SELECT id FROM jobs WHERE state IN ('queued', 'running', 'paused') LIMIT ?)

@@ -146,7 +146,7 @@ struct Taking {
 
     private func activate(_ chosen: [ChosenRow], in db: Connection) throws {
         let ids = chosen.map(\.row.id)
-        let isActive = try JobQueue.change(group: ids, to: .active) {
+        let isActive = try JobQueue.change(group: ids, to: .active, in: db) {
             try moves.move(ids, to: .active, by: update, id: { $0 }) { (lease, now.wall, $0) }
         }
         guard let ignored = zip(ids, isActive).first(where: { !$1 }) else { return }
@@ -158,7 +158,7 @@ struct Taking {
         guard !left.isEmpty else { return }
         let ids = left.map(\.row.id)
         let until = now.steady + JobQueue.othersDelay
-        try JobQueue.change(group: ids, to: .delayed) {
+        try JobQueue.change(group: ids, to: .delayed, in: statements.db) {
             _ = try moves.move(ids, to: .delayed, by: try statements(JobQueue.leaving), id: { $0 }) { (until, $0) }
         }
         if moves.isCounting { moves.count(job.id, from: .queued, to: .delayed, items: Int64(ids.count)) }

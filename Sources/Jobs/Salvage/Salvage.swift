@@ -154,7 +154,7 @@ public struct Salvage {
             guard rename(draft, path) == 0 else {
                 throw JobsError(.inputOutput, "\(path) can't be made: \(String(cString: strerror(errno))).")
             }
-            return try sync(folder)
+            return syncReplaced()
         }
         let stamp = Date(timeIntervalSince1970: Double(now.milliseconds) / 1_000)
             .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
@@ -187,7 +187,16 @@ public struct Salvage {
             }
             throw error
         }
-        try sync(folder)
+        syncReplaced()
+    }
+
+    /// The new database has its name already, so a failure is told and does not undo the rebuild.
+    private mutating func syncReplaced() {
+        do {
+            try sync(folder)
+        } catch {
+            report.unreadable.append("The new database has its name, but a power failure may undo that: \(error).")
+        }
     }
 
     private func failure(_ what: String) -> JobsError {

@@ -146,7 +146,7 @@ struct SalvageLoad {
             DELETE FROM job_additions WHERE job IN (SELECT id FROM jobs);
             DELETE FROM items WHERE job IN (SELECT job FROM job_additions);
             """)
-        report.items -= new.changesCount
+        report.items -= try new.changesCount()
         try new.script("DELETE FROM job_additions")
         // Items with an unreadable job get a paused job that says so, since their variants are unknown.
         try new.script(
@@ -156,13 +156,13 @@ struct SalvageLoad {
                     'The row of this job could not be read: set its variants and options, and resume it.'
                 FROM items WHERE job NOT IN (SELECT id FROM jobs);
             """)
-        report.jobs += new.changesCount
+        report.jobs += try new.changesCount()
         try new.script(
             """
             UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
                 AND NOT EXISTS (SELECT 1 FROM renditions WHERE renditions.item = items.id)
             """)
-        report.requeued += new.changesCount
+        report.requeued += try new.changesCount()
         if gaps.contains("renditions") { try mendResults() }
         try new.script(
             """
@@ -170,7 +170,7 @@ struct SalvageLoad {
             DELETE FROM tries WHERE item NOT IN (SELECT id FROM items);
             DELETE FROM source_facts WHERE hash NOT IN (SELECT hash FROM sources);
             UPDATE jobs SET urls = NULL;
-            UPDATE jobs SET state = 'queued', finished_at = NULL WHERE state = 'finished';
+            UPDATE jobs SET state = 'queued' WHERE state = 'finished';
             UPDATE jobs SET total = c.total, queued = c.queued, active = 0, delayed = c.delayed, done = c.done,
                 cached = c.cached, failed = c.failed, blacklisted = c.blacklisted, cancelled = c.cancelled
                 FROM (SELECT job, count(*) AS total, sum(state = 'queued') AS queued, sum(state = 'delayed') AS delayed,
@@ -185,6 +185,7 @@ struct SalvageLoad {
             UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, ?)
             WHERE state IN ('queued', 'running') AND queued + delayed = 0
             """, [now.milliseconds])
+        try new.script("UPDATE jobs SET finished_at = NULL WHERE state IN ('queued', 'running', 'paused')")
         try new.run(
             """
             INSERT INTO job_ends SELECT id, \(Schema.steady("finished_at")) FROM jobs WHERE finished_at IS NOT NULL
@@ -208,7 +209,7 @@ struct SalvageLoad {
                     OR EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
                         (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name)))
             """)
-        report.requeued += new.changesCount
+        report.requeued += try new.changesCount()
         try new.script(
             """
             DELETE FROM renditions WHERE item IN (SELECT id FROM items WHERE state <> 'done');

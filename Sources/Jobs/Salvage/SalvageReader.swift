@@ -24,9 +24,10 @@ struct SalvageReader {
         guard let failure else { return outcome }
         outcome.failure = failure
         let (first, _) = try walk(table, key, forwards: false, limit: last, &outcome, take)
-        let low = Self.number(last) ?? 0
-        if isNumber, let high = Self.number(first), high - low > 1 {
-            try lookUp(table, key[0], (low + 1)...min(high - 1, low + Self.maxLookUps), &outcome, take)
+        // A damaged database may have any number as a key.
+        let low = max(Self.number(last) ?? 0, 0)
+        if isNumber, let high = Self.number(first), high > low, high - low > 1 {
+            try lookUp(table, key[0], (low + 1)...(low + min(high - low - 1, Self.maxLookUps)), &outcome, take)
         }
         return outcome
     }

@@ -5,8 +5,8 @@ internal import Glibc
 /// be opened.
 struct SalvageSource {
     let path: String
-    /// Whether to lock out other programs, which changes the file: a lock needs the log, and at the end they are told to
-    /// open the new database.
+    /// Whether to lock the old file against writers. This changes the file: SQLite opens its log, and triggers then tell
+    /// other programs to open the new database.
     private let locks: Bool
     /// A copy beside the old database; removed at the end.
     private let copy: String

@@ -41,7 +41,7 @@ enum CacheSchema {
         ) WITHOUT ROWID;
         CREATE INDEX sources_by_hash ON sources (hash);
         CREATE INDEX sources_by_use ON sources (used_at);
-        -- Facts computed from a source's pixels. It belongs to the bytes and not to the URL they came from: the same file at
+        -- Facts computed from a source's pixels. A row belongs to the bytes and not to a URL: the same file at
         -- two URLs is decoded once, and results of an old job keep theirs after a URL has changed its picture.
         CREATE TABLE source_facts (
             id INTEGER PRIMARY KEY,
@@ -76,8 +76,8 @@ enum CacheSchema {
         ) WITHOUT ROWID;
         CREATE INDEX entries_by_blob ON cache_entries (blob);
 
-        -- Links of entries that were removed, until a program that can reach the cache's files has unlinked them; also those
-        -- of new entries that such a program may have unlinked, until it has made them again.
+        -- Links of entries that were removed, until a program that can reach the cache's files has unlinked them; also links
+        -- of new entries, while it is unknown whether such a program has just unlinked them.
         -- removal: another number for each removal, so that a later one is not taken for one that was settled.
         CREATE TABLE removed_links (
             key TEXT NOT NULL,

@@ -115,11 +115,11 @@ extension Schema {
         -- other programs see it with all its items or not at all. Where the program has ended before that, a worker, a
         -- prune or the next long list removes the items.
         CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
-        -- Counts, while a trigger adds the urls of a job as items, those that are none.
+        -- While a trigger adds the urls of a job as items: how many of them are no URL.
         CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
         -- The moves and deletions that a worker adds up itself, once a group, in the same transaction. Counting them row by row cost more than everything else that is done with a row. A
-        -- negative number stands for all items of that job. Every other move, such as one that a trigger of the user's
-        -- makes of it, is counted by items_count_update.
+        -- negative number stands for all items of that job. Every other move, for example by a user's
+        -- trigger, is counted by items_count_update.
         CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
         -- Holds, within one INSERT, the jobs that an OR REPLACE would delete: SQLite runs no DELETE trigger for them
         -- unless recursive_triggers is on, so their items would be stranded.
@@ -155,7 +155,7 @@ extension Schema {
             PRIMARY KEY (item, at)
         ) WITHOUT ROWID;
 
-        -- sharing says whether a worker keeps to its shares of what all may use; one that is alone has everything. The
+        -- sharing: 1 if the worker obeys its shares of the limits, 0 if it uses all slots because it is the only one. The
         -- helpers_ columns are as the worker last reported them; started and died count since it began.
         CREATE TABLE workers (
             id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -24,7 +24,7 @@ public struct BackupPlan: Sendable {
         if let last = try copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every {
             return
         }
-        Maintenance.removeLeftoverCopies(in: folder) { $0.hasPrefix("worker-") && $0.contains(".db.part") }
+        Maintenance.removeLeftoverCopies(in: folder) { $0.hasPrefix("worker-") && $0.hasSuffix(".db") }
         try await store.maintenance.backUp(to: "\(folder)/\(Self.name(now))")
         for old in try copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
             throw WorkerError(

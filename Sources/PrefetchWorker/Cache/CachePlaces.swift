@@ -157,7 +157,7 @@ struct CachePlaces {
         if let server = owner?.server, server != identity {
             throw refusal(
                 "\(cache.name) belongs to the database \(owner?.path ?? ""), and \(store.path) is a copy of it, on another "
-                    + "server or with another name. If that database is not used any longer, empty CACHE_OWNER in the cache"
+                    + "server or with another name. If that database is no longer used, empty the file CACHE_OWNER in the cache"
             )
         }
         do {
@@ -188,7 +188,7 @@ struct CachePlaces {
         WorkerError(
             .cannotCreate,
             """
-            The database and the cache don't belong together: \(what). If they were used together, files deleted for one would be missing in the other. Name a \
+            The database and the cache don't belong together: \(what). Two databases on one cache delete each other's files. Name a \
             database and its own cache with --db and --cache.
             """)
     }

@@ -23,7 +23,7 @@ struct InstalledCommand: Sendable {
         } catch {
             throw WorkerError(
                 .usage,
-                "The command '\(name)' can't be read for its version: \(error) Name one: \(name)=\(path)@1.")
+                "The version of the command '\(name)' can't be computed: \(error). Give it one: \(name)=\(path)@1")
         }
     }
 

@@ -135,14 +135,13 @@ final class ExportFolder {
         }
         let copy = FileDescriptor(rawValue: raw)
         do {
-            if !sharesBlocks || ioctl(raw, Self.ficlone, file.descriptor.rawValue) != 0 {
-                try Self.copy(file.descriptor, to: copy)
+            try copy.closeAfter {
+                if !sharesBlocks || ioctl(raw, Self.ficlone, file.descriptor.rawValue) != 0 {
+                    try Self.copy(file.descriptor, to: copy)
+                }
             }
-            try copy.close()
             return true
         } catch {
-            // Best effort: the error that is thrown is the one to report.
-            try? copy.close()
             unlink(target)
             let isFull = (error as? Errno)?.isFullDisk == true
             throw Failure(isFull ? .diskFull : .diskError, "\(target) can't be written: \(error).")

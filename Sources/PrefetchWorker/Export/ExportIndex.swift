@@ -8,6 +8,7 @@ final class ExportText {
     private let file: FileDescriptor
     private let path: String
     private var buffer: [UInt8] = []
+    private var isOpen = true
 
     init(_ path: String) throws(Failure) {
         self.path = path
@@ -26,8 +27,14 @@ final class ExportText {
         if buffer.count > 1 << 16 { try flush() }
     }
 
+    deinit {
+        // An export that was stopped, whose files are removed.
+        if isOpen { try? file.close() }
+    }
+
     func close() throws(Failure) {
         try flush()
+        isOpen = false
         do { try file.close() } catch { throw Failure(.diskError, "\(path) can't be written: \(error).") }
     }
 

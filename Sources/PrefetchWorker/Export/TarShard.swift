@@ -8,6 +8,7 @@ final class TarShard {
     private let path: String
     /// Bytes that are not written yet: headers, small members and padding.
     private var buffer: [UInt8] = []
+    private var isOpen = true
     private static let block = 512
     /// The largest size that a header can state: eleven octal digits.
     static let maxMember: Int64 = 0o77_777_777_777
@@ -52,12 +53,18 @@ final class TarShard {
         }
     }
 
+    deinit {
+        // An export that was stopped, whose files are removed.
+        if isOpen { try? file.close() }
+    }
+
     /// Writes the two empty blocks at the end, and syncs the file.
     func close() throws(Failure) {
         try writing { () throws in
             buffer += [UInt8](repeating: 0, count: 2 * Self.block)
             try flush()
             guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+            isOpen = false
             try file.close()
         }
     }

@@ -28,7 +28,7 @@ final class HelperSlot: Sendable {
 }
 
 /// The descriptor that shows other workers that helpers of this worker live: each helper has it open, also one that
-/// outlives the worker. See ``JobQueue/helperMark(of:)``.
+/// outlives the worker. See ``WorkerBook/helperMark(of:)``.
 final class HelperMark: Sendable {
     private let state = Mutex<FileDescriptor?>(nil)
 

@@ -20,7 +20,9 @@ final class HelperPool: Sendable {
     private let cache: ContentCache
     let queue = WorkQueue<HelperWork>()
     private let budget: MemoryBudget
-    private let results = DispatchQueue(label: "helper.results")
+    /// Each helper has at most one result on it.
+    private let results = DispatchQueue(label: "helper.results", attributes: .concurrent)
+    private let estimates = DispatchQueue(label: "helper.estimates")
     /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
     let lines = HelperConnections()
@@ -81,7 +83,7 @@ final class HelperPool: Sendable {
     /// The memory that a decoder needs for this picture; 0 for an unreadable picture, whose error the decoder reports.
     private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
-            results.async { [limits] in
+            estimates.async { [limits] in
                 continuation.resume(returning: DecoderEstimate(limits: limits).bytes(source.descriptor))
             }
         }

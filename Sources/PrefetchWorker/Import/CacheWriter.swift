@@ -51,24 +51,29 @@ public struct CacheWriter: Sendable {
         let worker =
             isTrial || policy.maxBytes == nil
             ? nil : try await store.workers.register(host: HostNames.ofThisMachine, pid: getpid(), fetches: false)
-        if let worker {
-            budget.use(by: worker)
-            helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
+        let result: Result<R, any Error>
+        do {
+            if let worker {
+                budget.use(by: worker)
+                helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
+            }
+            result = await withTaskGroup(of: Void.self) { group in
+                group.addTask { await helpers.run() }
+                group.addTask { await writer.publisher.run() }
+                let result: Result<R, any Error>
+                do { result = .success(try await body(writer)) } catch { result = .failure(error) }
+                writer.publisher.close()
+                helpers.close()
+                await group.waitForAll()
+                return result
+            }
+            if worker != nil { try await budget.trim() }
+        } catch {
+            // Best effort: a worker whose program has ended is removed by others.
+            if let worker { try? await store.workers.unregister(worker: worker) }
+            throw error
         }
-        let result = await withTaskGroup(of: Void.self) { group in
-            group.addTask { await helpers.run() }
-            group.addTask { await writer.publisher.run() }
-            let result: Result<R, any Error>
-            do { result = .success(try await body(writer)) } catch { result = .failure(error) }
-            writer.publisher.close()
-            helpers.close()
-            await group.waitForAll()
-            return result
-        }
-        if let worker {
-            try await budget.trim()
-            try await store.workers.unregister(worker: worker)
-        }
+        if let worker { try await store.workers.unregister(worker: worker) }
         return try result.get()
     }
 

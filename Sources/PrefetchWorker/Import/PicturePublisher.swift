@@ -134,6 +134,8 @@ final class PicturePublisher: Sendable {
         } catch {
             await links.settle(made, changed: [], isWhole: false)
             held.letGo(cache)
+            // Best effort: announcements run out. Until then the files would count as files of another program.
+            try? await store.eviction.takeBackAnnouncements(of: owner)
             await removeUnrecorded(blobs)
             end(group, .broken(WorkerError(error)))
         }

@@ -46,7 +46,7 @@ extension JobPlan {
         if let objection { throw Failure(.filtered, objection) }
     }
 
-    /// Whether a picture failed in a way in which the beginning of a good one would fail, too.
+    /// Whether a truncated download of a good picture would fail in the same way.
     func mayBeCut(_ failure: Failure, _ item: ClaimedItem, _ source: SourceRecord) -> Bool {
         switch failure.failureClass {
         case .truncated: true

@@ -24,6 +24,8 @@ final class ClaimLoop: Sendable {
     private let logger: Logger
 
     private let lastFault = Mutex<JobsError?>(nil)
+    /// Jobs that can't be run and are not failed yet, with the reasons.
+    private let broken = Mutex<[JobID: String]>([:])
     private let drainWatch: DrainWatch
     private let fileLookedAt = Atomic<Int64>(0)
 
@@ -96,6 +98,7 @@ final class ClaimLoop: Sendable {
     /// - Returns: the number of claimed items.
     private func claim() async throws(WorkerError) -> Int {
         do throws(JobsError) {
+            try await failBroken()
             // Independent of other work: suspects get their turn after a while.
             if admission.takeSuspectLook() { admission.foundSuspects(try await store.queue.leastSuspicion()) }
             let claimed = try await claim(admission.turn())
@@ -137,11 +140,12 @@ final class ClaimLoop: Sendable {
         for refused in claim.refused {
             statistics.noteRefused(refused.item, of: refused.job, refused.failure, logger)
         }
-        try await start(claim)
+        start(claim)
+        try await failBroken()
         return claim.items.count + claim.refused.count
     }
 
-    private func start(_ claim: Claim) async throws(JobsError) {
+    private func start(_ claim: Claim) {
         statistics.saw(jobs: claim.jobs.keys)
         var usable: [JobID: JobPlan] = [:]
         for job in claim.jobs.values {
@@ -149,7 +153,7 @@ final class ClaimLoop: Sendable {
             case .success(let plan): usable[job.id] = plan
             case .failure(let error):
                 logger.error("Job \(job.id) can't be run.", metadata: ["error": "\(error.message)"])
-                try await store.control.fail(job: job.id, error: error.message)
+                broken.withLock { $0[job.id] = error.message }
             }
         }
         for item in claim.items {
@@ -171,6 +175,15 @@ final class ClaimLoop: Sendable {
                 if let ending { statistics.note(ending, of: item, run.measure, logger) }
                 if admission.hasRoom { signals.wakeup.ring() }
             }
+        }
+    }
+
+    /// Fails the jobs that can't be run, with their items. If the database takes no writes now, the next turn tries
+    /// again.
+    private func failBroken() async throws(JobsError) {
+        for (job, reason) in broken.withLock({ $0 }) {
+            try await store.control.fail(job: job, error: reason)
+            broken.withLock { _ = $0.removeValue(forKey: job) }
         }
     }
 

@@ -23,7 +23,8 @@ final class Assets: Sendable {
     private let cache: any BlobStore
     private let reading: BlockingQueue
     private let redaction: Redaction
-    private let known = Mutex<[String: Known]>([:])
+    /// Each keeps its file open, so a large folder must not fill the table of open files.
+    private let known = Mutex(LRUCache<String, Known>(countLimit: 64))
 
     init(
         directory: String?, redaction: Redaction, store: JobStore, cache: any BlobStore, reading: BlockingQueue,
@@ -47,7 +48,8 @@ final class Assets: Sendable {
 
     private func cached(_ url: String) async throws(Failure) -> Asset {
         do {
-            guard let source = try await store.cache.source(key: url), source.isKept, let hash = BlobHash(source.hash)
+            guard let source = try await store.cache.source(key: URLText.cacheKey(url)), source.isKept,
+                let hash = BlobHash(source.hash)
             else {
                 throw Failure(
                     .transform, "The picture '\(redaction.shown(url))' is not in the cache; enqueue it first.")
@@ -95,10 +97,11 @@ final class Assets: Sendable {
         guard fstat(descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw Failure(.transform, "it is no regular file") }
         let changed = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
-        let before = known.withLock { $0[path] }
+        let before = known.withLock { $0.value(path) }
         if let before, before.size == Int64(status.st_size), before.changed == changed { return before.asset }
         let asset = Asset(hash: try PendingBlob(reading: file).hash.hex, file: file)
-        known.withLock { $0[path] = Known(size: Int64(status.st_size), changed: changed, asset: asset) }
+        let new = Known(size: Int64(status.st_size), changed: changed, asset: asset)
+        known.withLock { $0.insert(new, for: path) }
         return asset
     }
 }

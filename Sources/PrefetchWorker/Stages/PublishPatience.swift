@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// How long results stay in hand that can't be recorded.
+/// How long a worker keeps results that it can't record.
 struct PublishPatience: Sendable {
     /// How many times a transaction is tried again after a temporary error of the database, with a second between two
     /// tries.

@@ -60,7 +60,8 @@ extension Publisher {
 
     // MARK: - A bucket that does not answer
 
-    /// How often the bucket may take the worker's test and not a group's files, before their items go back.
+    /// After this many times that the bucket accepts the test file but refuses a group's files, the group's items go back
+    /// to the queue.
     private static let maxRefusals = 3
 
     /// The entries whose files the bucket may take later, if they stay in hand: to release their items would have other

@@ -220,7 +220,7 @@ final class Publisher: Sendable {
         for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
     }
 
-    /// - Returns: the items that this worker no longer leases; nil if the group could not be recorded. Its leases then
+    /// - Returns: what the database did with each item; nil if the group could not be recorded. Its leases then
     ///   end with this process. Another worker repeats the items, and finds their files in the cache.
     private func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ reserved: GroupReservation?,

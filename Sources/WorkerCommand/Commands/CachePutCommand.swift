@@ -16,7 +16,8 @@ struct CachePutCommand: AsyncParsableCommand {
             --variant stores it as a variant. With a name alone (thumb), it replaces the file that 'worker get' finds under \
             that name. With a whole variant (thumb=320x240,webp), jobs with the same variant use it too.
 
-            Exit code 2 when the picture is refused; the class is that of a download that brings the same bytes.
+            If the picture is refused, the exit code is 2, and the message has the failure class that a download of the same bytes \
+            would have.
 
             EXAMPLES:
               worker cache put https://example.com/a.jpg photo.jpg

@@ -45,12 +45,12 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
         commandName: "rebuild",
         abstract: "Builds a new database from the readable rows of a damaged one and the files in the cache.",
         discussion: """
-            Stop workers and programs that write to it first. The old database is locked while it is read, and is kept under \
+            First stop all workers and programs that write to the database. The old database is locked while it is read, and is kept under \
             another name; programs that still have it open get an error that tells them to open it again. Items whose result can't be trusted \
             any more are queued again; they find their files in the cache without the network.
             The cache must belong to the database. With --adopt the database takes over the cache of a database that is \
-            lost; if there is no database, the command makes a new one. The files stay in the cache until they expire; a \
-            download of the same bytes finds them. If the lost database turns up again, workers refuse it with this cache.
+            lost; if there is no database, the command makes a new one. The adopted files stay until they expire; if a worker \
+            downloads the same bytes, it uses the existing file. If the lost database turns up again, workers refuse it with this cache.
             Exit code 0 when nothing is lost, 74 when something is lost (the output says what), 73 when a newer version made the database or the cache belongs to another database, 75 when a worker or another program is using it.
 
             EXAMPLES:

@@ -16,7 +16,7 @@ struct EnqueueCommand: AsyncParsableCommand {
             kind of list that it recognised. Other columns of a row become the item's meta. If one line is wrong, the \
             command enqueues nothing; with --skip-invalid it leaves wrong lines out.
 
-            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; the width or \
+            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,densities][,format][,qN][,option]…[,effect]…; the width or \
             the height may be empty. docs/reference/variants.md explains the parts:
               fits       inside (default), outside, cover, contain, fill
               positions  \(VariantReference.positions.joined(separator: ", "))

@@ -50,7 +50,7 @@ struct EventsCommand: AsyncParsableCommand {
     @Flag(
         inversion: .prefixedNo,
         help:
-            "Wait for more events at the end of the log (the default), or end there."
+            "Wait for more events at the end of the log, as is the default; --no-follow ends there."
     )
     var follow = true
 

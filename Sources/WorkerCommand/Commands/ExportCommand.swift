@@ -13,8 +13,9 @@ struct ExportCommand: AsyncParsableCommand {
             Python package webdataset reads: for each picture its files, a .json with its result and its meta, and a .txt \
             with the member 'caption', 'text' or 'alt' of its meta.
 
-            Every file is verified while it is read. The folder gets its name when all is written; a stopped export leaves \
-            none. A link (the default) is a second name for the cache's file: it takes no space and outlives eviction.
+            Every file is verified while it is read. The command writes to FOLDER.partial and renames it at the end; if \
+            you stop it, it removes FOLDER.partial. By default each file is a hard link to the cache's file; it takes no space \
+            and stays when the cache evicts its file.
 
             --name is made of \(placeholders) and {meta.NAME}. No value leads out of the folder; a name that is taken gets a \
             number.

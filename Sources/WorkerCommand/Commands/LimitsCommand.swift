@@ -9,8 +9,9 @@ struct LimitsCommand: AsyncParsableCommand {
         abstract: "Shows and changes the limits of hosts and workers while workers run.",
         discussion: """
             Without options the command shows the limits in the database. Workers apply a changed limit within a second, in \
-            place of the limit with which they were started. Without a host a limit holds for all hosts that have none of \
-            their own. Timeouts, tries and ages take no host; a job's own options come before them.
+            place of the limit with which they were started. If you name no host, --per-host, --rate and --burst \
+            apply to each host without a limit of its own. --concurrency, timeouts, tries and ages cannot be set for one \
+            host. A job's own options override timeouts, tries and ages.
 
             EXAMPLES:
               worker limits

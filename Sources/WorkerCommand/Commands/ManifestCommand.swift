@@ -22,8 +22,8 @@ struct ManifestCommand: AsyncParsableCommand {
             commandName: "check",
             abstract: "Reads manifests and their lists, and describes the job of each; it enqueues nothing.",
             discussion: """
-                The command names the file, the line and the key of each mistake. It reads the lists. It also fetches lists \
-                from the web, unless --offline is given. No database is needed.
+                The command names the file, the line and the key of each mistake. It reads the lists, and fetches \
+                those on the web. With --offline it reads and fetches no list. No database is needed.
 
                 EXAMPLES:
                   worker manifest check catalogue.yaml

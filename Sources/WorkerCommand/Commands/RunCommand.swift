@@ -49,8 +49,8 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
     }
 }
 
-/// A worker together with what surrounds it on a command line: its log, its progress display, the schedules that it keeps,
-/// the signals that stop it, and the service manager.
+/// A worker with the log, the progress display, the schedules, the signal handlers and the service manager of `worker
+/// run`.
 struct SupervisedRun {
     private let worker: Worker
     private let configuration: WorkerConfiguration
@@ -61,7 +61,7 @@ struct SupervisedRun {
     private static let stopping: Logger.Message =
         "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
 
-    /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
+    /// - Parameter line: the progress display below the log; nil without a terminal.
     init(
         _ configuration: WorkerConfiguration, line: LiveDisplay?, isQuiet: Bool, log: ConsoleLog,
         access: ListAccess,
