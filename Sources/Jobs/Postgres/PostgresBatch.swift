@@ -153,54 +153,9 @@ struct PostgresArrays {
     }
 }
 
-extension PostgresStatement {
-    /// Runs the statement for many rows of values, without waiting for the answers.
-    func runEach(_ rows: [[SQLValue]]) throws {
-        guard rows.count > 1, let batch = try connection.batch(of: sql) else {
-            for row in rows { try post(row) }
-            return
-        }
-        for places in batch.rounds(rows) { try connection.postBatch(of: sql, places.map { rows[$0] }) }
-    }
-
-    /// Runs the statement for many rows of values.
-    ///
-    /// - Returns: for each, whether a row of the table was inserted, changed or deleted.
-    func changeEach(_ rows: [[SQLValue]]) throws -> [Bool] {
-        guard rows.count > 1, let batch = try connection.batch(of: sql) else {
-            return try rows.map { try result($0).changes > 0 }
-        }
-        var isChanged = Array(repeating: false, count: rows.count)
-        for places in batch.rounds(rows) {
-            let answer = try connection.executeBatch(of: sql, places.map { rows[$0] })
-            for place in batch.answered(answer, places, rows) { isChanged[place] = true }
-        }
-        return isChanged
-    }
-
-    /// The first row of a query for each row of values.
-    ///
-    /// - Parameter read: gets a result and the number of its row.
-    func firstEach<Found>(_ rows: [[SQLValue]], read: (PostgresResult, Int) throws -> Found) throws -> [Found?] {
-        guard rows.count > 1, let batch = try connection.batch(of: sql) else {
-            return try rows.map { row in
-                let one = try result(row)
-                return one.rowCount > 0 ? try read(one, 0) : nil
-            }
-        }
-        let answer = try connection.executeBatch(of: sql, rows)
-        var found: [Found?] = Array(repeating: nil, count: rows.count)
-        for (number, place) in batch.answered(answer, Array(rows.indices), rows).enumerated() where found[place] == nil
-        {
-            found[place] = try read(answer, number)
-        }
-        return found
-    }
-}
-
 extension PostgresBatch {
     /// The rows that one statement takes: all, or those without a key that comes a second time.
-    fileprivate func rounds(_ rows: [[SQLValue]]) -> [[Int]] {
+    func rounds(_ rows: [[SQLValue]]) -> [[Int]] {
         guard case .key(let columns, isExclusive: true) = answer else { return [Array(rows.indices)] }
         var met: [[SQLValue]: Int] = [:]
         var rounds: [[Int]] = []
@@ -214,7 +169,7 @@ extension PostgresBatch {
     }
 
     /// The places of the rows of values that the rows of a result belong to.
-    fileprivate func answered(_ result: PostgresResult, _ places: [Int], _ rows: [[SQLValue]]) -> [Int] {
+    func answered(_ result: PostgresResult, _ places: [Int], _ rows: [[SQLValue]]) -> [Int] {
         switch answer {
         case .number:
             let column = result.columnNames.count - 1

@@ -272,39 +272,6 @@ final class PostgresConnection: @unchecked Sendable {
     }
 }
 
-/// A prepared statement of PostgreSQL.
-struct PostgresStatement {
-    private let name: String
-    let sql: String
-    let connection: PostgresConnection
-
-    init(_ sql: String, in connection: PostgresConnection) throws {
-        name = try connection.name(of: sql)
-        self.sql = sql
-        self.connection = connection
-    }
-
-    func result(_ values: [SQLValue]) throws -> PostgresResult { try connection.execute(name, values) }
-
-    /// Runs the statement with the next one whose answer is needed.
-    func post(_ values: [SQLValue]) throws { try connection.post(name, values) }
-}
-
-extension SQLValue {
-    /// The value as a parameter in text format; nil for null.
-    var postgresText: String? {
-        switch self {
-        case .null: nil
-        case .integer(let value): "\(value)"
-        case .real(let value):
-            value.isNaN ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
-        case .text(let text): text
-        // No column holds bytes: a value that was given as bytes is compared with text.
-        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
-        }
-    }
-}
-
 /// PostgreSQL's client library. It is loaded when a database of PostgreSQL is opened for the first time.
 struct LibPQ: @unchecked Sendable {
     /// Pointers to functions, which are never changed after they are loaded.

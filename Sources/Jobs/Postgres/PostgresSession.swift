@@ -144,7 +144,8 @@ final class PostgresSession: Sendable {
             let left = min(waiting.limit, waiting.limitOfStop() ?? .max) - (uptime() - start)
             let result = try outlastingOutages {
                 try transaction(
-                    Self.begin(isDurable && syncs) + Self.turn(waiting: max(1, min(left, Self.longestTurn))), body)
+                    PostgresTurn.begin(isDurable: isDurable && syncs)
+                        + PostgresTurn.take(waiting: max(1, min(left, PostgresTurn.longest))), body)
             }
             if let result { return result }
             let waited = uptime() - start
@@ -162,7 +163,9 @@ final class PostgresSession: Sendable {
     }
 
     func writeIfFree(_ body: (PostgresConnection) throws -> Void) throws -> Bool {
-        try outlastingOutages { try transaction(Self.begin(syncs) + Self.turnIfFree, body) != nil }
+        try outlastingOutages {
+            try transaction(PostgresTurn.begin(isDurable: syncs) + PostgresTurn.takeIfFree, body) != nil
+        }
     }
 
     /// BEGIN is sent with the first statement, and COMMIT without waiting for its answer.
@@ -212,37 +215,10 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// A commit that need not be durable does not wait for the log; see
-    /// https://www.postgresql.org/docs/15/wal-async-commit.html
-    private static func begin(_ isDurable: Bool) -> String {
-        isDurable
-            ? "BEGIN ISOLATION LEVEL READ COMMITTED"
-            : "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off"
-    }
-
-    private static let turnLock = "'jobs'::REGCLASS::OID::BIGINT"
-
-    /// Takes the lock of writers, and asks for the transaction's number: after a lost answer it tells whether the
-    /// transaction was committed.
-    private static let turnIfFree =
-        "; SELECT CASE WHEN pg_try_advisory_xact_lock(\(turnLock)) THEN pg_current_xact_id()::TEXT END"
-
-    /// The same, but the server lets it wait in line for so many milliseconds.
-    private static func turn(waiting limit: Int64) -> String {
-        """
-        ; SET LOCAL lock_timeout = \(limit); SELECT pg_advisory_xact_lock(\(turnLock)); SET LOCAL lock_timeout = 0;
-        SELECT pg_current_xact_id()::TEXT
-        """
-    }
-
-    /// How long the server lets a transaction wait in line, in milliseconds, before the worker looks whether it is to
-    /// stop.
-    private static let longestTurn: Int64 = 250
-
     /// - Returns: nil if another program has the turn.
     private func transaction<R>(_ begin: String, _ body: (PostgresConnection) throws -> R) throws -> R? {
         try onConnection { connection in
-            guard let number = try Self.begun(begin, on: connection) else {
+            guard let number = try PostgresTurn.begun(begin, on: connection) else {
                 try connection.rollBack()
                 return nil
             }
@@ -252,15 +228,6 @@ final class PostgresSession: Sendable {
             }
             try commit(number, on: connection)
             return result
-        }
-    }
-
-    /// - Returns: the transaction's number; nil if another program has the turn.
-    private static func begun(_ begin: String, on connection: PostgresConnection) throws -> String? {
-        do {
-            return try connection.script(begin).text(0, 0)
-        } catch let error where error.isLockTimeout {
-            return nil
         }
     }
 
