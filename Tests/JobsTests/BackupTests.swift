@@ -80,8 +80,13 @@ struct BackupTests {
             let store = try JobStore(path: folder.appending("worker.db").string)
             let place = folder.appending("copies")
             #expect(mkdir(place.string, 0o755) == 0)
-            for name in ["copy.db.part", "copy.db.part.7.aa", "copy.db.part.8.bb", "copy.db.part.9.cc", "mine.db.part"]
-            {
+            let drafts = ["copy.db.part.7.aa", "copy.db.part.7.aa-journal", "copy.db.part.8.bb", "copy.db.part.9.cc"]
+            let others = [
+                "copy.db.part", "copy.db.part1", "copy.db.partial", "copy.db.part.7", "copy.db.part.7.aa.bb",
+                "mine.db.part",
+                "mine.db.part.7.aa",
+            ]
+            for name in drafts + others {
                 let file = try FileDescriptor.open(
                     place.appending(name), .writeOnly, options: .create, permissions: .ownerReadWrite)
                 try file.close()
@@ -92,7 +97,7 @@ struct BackupTests {
             let held = try FileDescriptor.open(place.appending("copy.db.part.9.cc"), .readWrite)
             #expect(flock(held.rawValue, LOCK_EX) == 0)
             try await store.maintenance.backUp(to: "\(place)/copy.db")
-            let left: Set = ["copy.db", "copy.db.part.8.bb", "copy.db.part.9.cc", "mine.db.part"]
+            let left = Set(others).union(["copy.db", "copy.db.part.8.bb", "copy.db.part.9.cc"])
             #expect(Set(fileNames(in: place.string)) == left)
             try held.close()
             try await store.close()

@@ -30,9 +30,10 @@ struct QueueBench {
 
     struct Lost: Error { let count: Int }
 
-    /// All items have the same bytes, as if each had been fetched.
+    /// As if the item had been fetched.
     private static func completion(of item: ClaimedItem, at now: WallTime) -> Completion {
-        let hash = String(repeating: "a", count: 64)
+        let digits = String(item.id, radix: 16)
+        let hash = String(repeating: "0", count: 64 - digits.count) + digits
         let source =
             item.source ?? SourceRecord(key: item.key, hash: hash, size: 10_000, isKept: true, fetchedAt: now)
         let rendition = RenditionRecord(

@@ -28,3 +28,27 @@ public final class PostgresServer: Sendable {
         return "\(url)?options=-csearch_path%3D\(name)"
     }
 }
+
+/// A PostgreSQL server with a synchronous standby, for one test. Both end with `stop` or this process.
+public final class PostgresPair: Sendable {
+    private let program: ScriptedServer
+
+    public init() async throws { program = try await ScriptedServer("postgres-server", ["--standby"]) }
+
+    /// Names both servers, and takes the one that accepts writes.
+    public var url: String { program["url"] }
+
+    public func killPrimary() throws {
+        guard let primary = pid_t(program["primary"]), kill(primary, SIGKILL) == 0 else {
+            throw ScriptedServer.Failure(description: "There is no server to kill.")
+        }
+    }
+
+    /// Makes the standby accept writes.
+    public func promote() throws {
+        let status = try ChildProcess.run("psql", ["-qXAt", "-d", program["standby"], "-c", "SELECT pg_promote()"])
+        guard status == 0 else { throw ScriptedServer.Failure(description: "The standby can't be promoted.") }
+    }
+
+    public func stop() { program.stop() }
+}

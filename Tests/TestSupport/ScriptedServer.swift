@@ -45,6 +45,9 @@ public final class ScriptedServer: Sendable {
         throw Failure(description: "scripts/\(script) does not start: \(Self.text("\(output)/errors"))")
     }
 
+    /// Ends the server. It is not waited for.
+    func stop() { program.send(SIGTERM) }
+
     /// A value that the script has printed; empty if it has not.
     subscript(_ name: String) -> String { values[name] ?? "" }
 

@@ -3,6 +3,14 @@ internal import Core
 /// The cache's index: sources, variants, entries, keys and pins.
 public struct CacheIndex: Sendable {
     let gate: DatabaseGate
+    private let sourcesOfBytes: GroupedReads<String, SourceRecord?>
+
+    init(gate: DatabaseGate) {
+        self.gate = gate
+        sourcesOfBytes = GroupedReads { hashes throws(JobsError) in
+            try await gate.readOne { db in try Self.sources(ofBytes: hashes, in: db) }
+        }
+    }
 
     /// The source of a cache key. Callers read it again after the claim, because it may have changed.
     public func source(key: String) async throws(JobsError) -> SourceRecord? {
@@ -104,12 +112,14 @@ public struct CacheIndex: Sendable {
 
     /// A decoded source with these bytes, from any URL.
     public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
-        try await gate.readOne { db in
-            try Self.sources(
-                "the source of bytes", "(SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1)",
-                [hash],
-                in: RowStatements(db))[0]
-        }
+        guard gate.sqlite != nil else { return try await sourcesOfBytes.value(of: hash) }
+        return try await gate.readOne { db in try Self.sources(ofBytes: [hash], in: db)[0] }
+    }
+
+    private static func sources(ofBytes hashes: [String], in db: Connection) throws -> [SourceRecord?] {
+        try sources(
+            "the source of bytes", "(SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1)", hashes,
+            in: RowStatements(db))
     }
 
     static func source(key: String, in statements: RowStatements) throws -> SourceRecord? {

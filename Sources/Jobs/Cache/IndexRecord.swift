@@ -259,7 +259,7 @@ struct IndexRecord {
 
     /// Writes the totals, with one statement for the whole group.
     func addUp() throws {
-        guard hits + misses > 0 else { return }
+        guard hits + misses > 0 || dedupedBytes > 0 else { return }
         try db.run(
             """
             UPDATE cache_totals SET hits = hits + ?, misses = misses + ?, revalidated_bytes = revalidated_bytes + ?,

@@ -73,14 +73,16 @@ extension CacheEviction {
             try db.rows("SELECT id, started_at FROM workers")
                 .map { (id: $0["id"] as Int64, startedAt: $0["started_at"] as Int64) }
         }
-        return workers.filter { $0.id != myself && gate.liveness.isAlive(worker: $0.id) }.map(\.startedAt).min()
+        let living = try await gate.living(workers.map(\.id))
+        return workers.filter { $0.id != myself && living.contains($0.id) }.map(\.startedAt).min()
     }
 
     /// Dead workers with reservations whose helpers have ended as well, without `myself`.
     public func deadReservations(myself: Int64?) async throws(JobsError) -> [Int64] {
         let workers = try await gate.read { db in try db.integers("SELECT worker FROM reservations") }
+        let living = try await gate.living(workers)
         return workers.filter {
-            $0 != myself && !gate.liveness.isAlive(worker: $0) && !gate.liveness.areHelpersAlive(of: $0)
+            $0 != myself && !living.contains($0) && !gate.liveness.areHelpersAlive(of: $0)
         }
     }
 }

@@ -56,6 +56,7 @@ extension CacheIndex {
             try Blacklist.remove(keys: new.filter { $0.source != nil }.map(\.key), in: statements)
             try Self.save(new.flatMap(\.variants), now: now.wall, in: statements)
             try record.add(new)
+            try record.addUp()
             stored.links = record.links
             if let reserved {
                 stored.counted = record.added.filter { reserved.hashes.contains($0.key) }

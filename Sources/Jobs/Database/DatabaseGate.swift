@@ -143,4 +143,10 @@ enum DatabaseEngine: Sendable {
 extension DatabaseGate {
     /// The current time: of the machine's clock, or of PostgreSQL's server.
     public var currentTime: WallTime { now() }
+
+    /// Those of the workers that are alive. It may wait for a server, so it runs on the gate's queue.
+    func living(_ workers: [Int64]) async throws(JobsError) -> Set<Int64> {
+        guard !workers.isEmpty else { return [] }
+        return try await perform { [liveness] in liveness.living(workers) }
+    }
 }

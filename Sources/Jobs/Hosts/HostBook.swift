@@ -93,7 +93,7 @@ public struct HostBook: Sendable {
         return try await gate.read { [liveness = gate.liveness] db in
             let now = try reading.moment(in: db)
             let workers = try db.integers("SELECT id FROM workers")
-            let living = Set(workers.filter { liveness.isAlive(worker: $0) })
+            let living = liveness.living(workers)
             var found: [String: HostTally] = [:]
             let all = LimitsRecord.everyHost
             for row in try db.rows(

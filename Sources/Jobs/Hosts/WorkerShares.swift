@@ -68,7 +68,7 @@ extension HostBook {
         return try await gate.write(isDurable: false) { [liveness = gate.liveness] db in
             // Read only now, since the transaction may have waited for another program.
             let now = clock()
-            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { liveness.isAlive(worker: $0) }
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db, liveness)
             let isAlone = others.isEmpty
             try db.run(
                 "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?",
@@ -104,7 +104,7 @@ extension HostBook {
         _ worker: Int64, _ isSharing: Bool, _ countsSilent: Bool, now: WallTime,
     ) async throws(JobsError) -> WorkerShares? {
         try await gate.read { [liveness = gate.liveness] db in
-            let others = try Self.others(than: worker, now: now, countsSilent, in: db) { liveness.isAlive(worker: $0) }
+            let others = try Self.others(than: worker, now: now, countsSilent, in: db, liveness)
             guard isSharing || others.isEmpty,
                 try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty
             else { return nil }
@@ -117,20 +117,21 @@ extension HostBook {
     /// While another program blocks writes, and after a jump of the clock, every worker's `seen_at` is outdated. So a
     /// worker also counts if it was last seen at about the same time as this one.
     private static func others(
-        than worker: Int64, now: WallTime, _ countsSilent: Bool, in db: Connection, isAlive: (Int64) -> Bool,
+        than worker: Int64, now: WallTime, _ countsSilent: Bool, in db: Connection, _ liveness: any Liveness,
     ) throws -> [Int64: Bool] {
         let times = [now, try db.row("SELECT seen_at FROM workers WHERE id = ?", [worker])?.wall("seen_at") ?? now]
-        var found: [Int64: Bool] = [:]
+        var seen: [Int64: Bool] = [:]
         for row in try db.rows("SELECT id, seen_at, sharing FROM workers WHERE id <> ?", [worker]) {
-            let seen = row.wall("seen_at") ?? WallTime(milliseconds: 0)
+            let time = row.wall("seen_at") ?? WallTime(milliseconds: 0)
             // A program that only reserves room in the cache has no time at all.
-            let isSeen = countsSilent && seen.milliseconds > 0
-            guard isSeen || times.contains(where: { abs($0 - seen) < longestSilence }), let id = row.number("id"),
-                isAlive(id)
+            let isSeen = countsSilent && time.milliseconds > 0
+            guard isSeen || times.contains(where: { abs($0 - time) < longestSilence }), let id = row.number("id")
             else { continue }
-            found[id] = row.count("sharing") > 0
+            seen[id] = row.count("sharing") > 0
         }
-        return found
+        guard !seen.isEmpty else { return [:] }
+        let living = liveness.living(Array(seen.keys))
+        return seen.filter { living.contains($0.key) }
     }
 
     /// The requests of other workers to a host: their slots, and how many each wants.

@@ -12,6 +12,8 @@ protocol Liveness: Sendable {
     func letGo(worker: Int64)
     /// Whether another program, or another store of this one, has marked the worker. True if nothing is known.
     func isAlive(worker: Int64) -> Bool
+    /// Those of the workers that are alive.
+    func living(_ workers: [Int64]) -> Set<Int64>
 
     /// A descriptor for the helpers of a worker, which the caller closes.
     func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor
@@ -31,4 +33,8 @@ protocol Liveness: Sendable {
     func letGo(addition job: JobID)
     /// Whether a live program is adding the job's list.
     func isBeingAdded(_ job: JobID) -> Bool
+}
+
+extension Liveness {
+    func living(_ workers: [Int64]) -> Set<Int64> { Set(workers.filter { isAlive(worker: $0) }) }
 }

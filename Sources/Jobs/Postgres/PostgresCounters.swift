@@ -1,6 +1,6 @@
 internal import Core
 
-/// Counts new, moved and deleted items once for each statement.
+/// Counts new, moved and deleted items, and new and deleted files of the cache, once for each statement.
 ///
 /// SQLite counts row by row. On PostgreSQL each change of a job's row leaves a dead row until the transaction has ended,
 /// and the next change has to pass all of them: 100,000 URLs in one INSERT would take minutes.
@@ -37,6 +37,29 @@ enum PostgresCounters {
         \(update)
 
         \(deletion)
+
+        \(files)
+        """
+
+    private static let files = """
+        CREATE FUNCTION blobs_count_insert() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM added) THEN
+                UPDATE cache_totals SET blobs = blobs + (SELECT count(*) FROM added),
+                    bytes = bytes + (SELECT sum(size) FROM added) WHERE id = 1;
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs REFERENCING NEW TABLE AS added FOR EACH STATEMENT
+            WHEN (\(isOn)) EXECUTE FUNCTION blobs_count_insert();
+        CREATE FUNCTION blobs_count_delete() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT 1 FROM gone) THEN
+                UPDATE cache_totals SET blobs = blobs - (SELECT count(*) FROM gone),
+                    bytes = bytes - (SELECT sum(size) FROM gone) WHERE id = 1;
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER blobs_count_delete AFTER DELETE ON blobs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
+            WHEN (\(isOn)) EXECUTE FUNCTION blobs_count_delete();
         """
 
     private static let insertion = """

@@ -16,15 +16,17 @@ struct PostgresTrigger {
             let begin = part.firstIndex(where: { $0.is("BEGIN") })
         else { return nil }
         let head = part[3..<on]
-        time = head.first.map { $0.is("INSTEAD") ? "INSTEAD OF" : $0.text } ?? "AFTER"
+        table = part[on + 1].text
+        let written = head.first.map { $0.is("INSTEAD") ? "INSTEAD OF" : $0.text } ?? "AFTER"
         let rowids: Set<SQLToken> = [.word("rowid"), .word("oid"), .word("_rowid_")]
-        var events = head.dropFirst(time == "INSTEAD OF" ? 2 : 1).filter { !rowids.contains($0) }
+        var events = head.dropFirst(written == "INSTEAD OF" ? 2 : 1).filter { !rowids.contains($0) }
         // The commas of the names that were removed.
         events = events.enumerated().filter { index, token in
             !token.isSign(",") || (index + 1 < events.count && !events[index + 1].isSign(","))
         }.map(\.element)
         event = PostgresDialect.text(of: events)
-        table = part[on + 1].text
+        // These only refuse changes. A trigger before the change would make the server lock each row first, and log that.
+        time = written == "BEFORE" && event.hasPrefix("UPDATE") && table == "items" ? "AFTER" : written
         condition = part[on + 2].is("WHEN") ? Array(part[(on + 3)..<begin]) : []
         body = Array(part[(begin + 1)..<(part.count - 1)])
     }
@@ -34,7 +36,7 @@ struct PostgresTrigger {
     private static let replaced: Set = [
         "event_log_refuse_ids", "jobs_note_replaced", "jobs_refuse_replacing", "items_refuse_replacing",
         "items_end_without_url", "items_count_insert", "items_count_update", "items_count_delete", "items_delete",
-        "items_delete_tries",
+        "items_delete_tries", "blobs_count_insert", "blobs_count_delete",
     ]
 
     func statements(number: Int) -> [String] {

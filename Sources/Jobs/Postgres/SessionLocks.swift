@@ -39,14 +39,21 @@ final class SessionLocks: Sendable {
 
         var keys: String { "(\(first)::INTEGER, \(second)::INTEGER)" }
         var first: String { "('\(table)'::REGCLASS::OID::BIGINT & 2147483647)" }
-        private var second: Int64 { id & 0x7fff_ffff }
+        var second: Int64 { id & 0x7fff_ffff }
 
         /// Sessions that hold this lock.
-        var holders: String {
+        var holders: String { "\(Self.holders(ofTable: first)) AND objid = \(second)::OID" }
+
+        /// Other sessions that hold the lock of a worker.
+        static var holdersOfWorkers: String {
+            "\(holders(ofTable: Self.worker(0).first)) AND pid <> pg_backend_pid()"
+        }
+
+        private static func holders(ofTable first: String) -> String {
             """
-            SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+            SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND classid = \(first)::OID AND objid = \(second)::OID
+                AND classid = \(first)::OID
             """
         }
     }
@@ -67,11 +74,13 @@ final class SessionLocks: Sendable {
 
     func close() { state.withLock { $0 = State() } }
 
-    /// Runs a query with one column and says whether it has a row that is true. A lost connection is made again, with
-    /// all its marks.
-    private func ask(_ query: String, _ state: inout State) throws -> Bool {
+    /// Whether the first column of a query's first row is true.
+    private func ask(_ query: String, _ state: inout State) throws -> Bool { try Self.isTrue(run(query, &state)) }
+
+    /// Runs a query. A lost connection is made again, with all its marks.
+    private func run(_ query: String, _ state: inout State) throws -> PostgresResult {
         if let connection = state.connection {
-            do { return try Self.isTrue(connection.script(query)) } catch  where !error.isOfConnection {
+            do { return try connection.script(query) } catch  where !error.isOfConnection {
                 throw error
             } catch {
                 state.connection = nil
@@ -86,7 +95,7 @@ final class SessionLocks: Sendable {
         if state.blindUntil == .max { state.blindUntil = uptime() + Self.timeToComeBack }
         state.connection = connection
         try lockMissing(&state)
-        return try Self.isTrue(connection.script(query))
+        return try connection.script(query)
     }
 
     private func lockMissing(_ state: inout State) throws {
@@ -156,6 +165,16 @@ extension SessionLocks: Liveness {
 
     func isAlive(worker: Int64) -> Bool { isHeld(.worker(worker), isOther: true) }
 
+    func living(_ workers: [Int64]) -> Set<Int64> {
+        state.withLock { state in
+            let query = "SELECT objid FROM (\(Mark.holdersOfWorkers)) AS holders"
+            // As in `isHeld`.
+            guard let result = try? run(query, &state), uptime() >= state.blindUntil else { return Set(workers) }
+            let held = Set((0..<result.rowCount).map { result.integer($0, 0) })
+            return Set(workers.filter { held.contains(Mark.worker($0).second) })
+        }
+    }
+
     /// Helpers have no connection to the database, and what they reserve is on their own machine's disk.
     func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         do {
@@ -169,12 +188,7 @@ extension SessionLocks: Liveness {
 
     var isAnyWorkerAlive: Bool {
         state.withLock { state in
-            let query = """
-                SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
-                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                    AND classid = \(Mark.worker(0).first)::OID AND pid <> pg_backend_pid())
-                """
-            return (try? ask(query, &state)) ?? true
+            (try? ask("SELECT EXISTS (\(Mark.holdersOfWorkers))", &state)) ?? true
         }
     }
 

@@ -139,7 +139,8 @@ public struct WorkerBook: Sendable {
                 try Self.hasStranded(in: db)
             )
         }
-        let dead = others.filter { $0 != myself && !gate.liveness.isAlive(worker: $0) }
+        let living = try await gate.living(others)
+        let dead = others.filter { $0 != myself && !living.contains($0) }
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let ((count, guilty), _) = try await queue.writeSparingOthers {
             [liveness = gate.liveness] db, refusals -> (Int, [JobID]) in
@@ -150,7 +151,8 @@ public struct WorkerBook: Sendable {
             var guilty: [JobID] = []
             // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot
             // belong to a new one.
-            for worker in dead where !liveness.isAlive(worker: worker) {
+            let living = dead.isEmpty ? [] : liveness.living(dead)
+            for worker in dead where !living.contains(worker) {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, refusals, in: db)
             }
             for worker in expired {
@@ -259,6 +261,7 @@ public struct WorkerBook: Sendable {
                 )
             }
         }
-        return all.filter { gate.liveness.isAlive(worker: $0.id) }
+        let living = try await gate.living(all.map(\.id))
+        return all.filter { living.contains($0.id) }
     }
 }
