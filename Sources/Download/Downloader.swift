@@ -75,15 +75,15 @@ public final class Downloader: Sendable {
         }
     }
 
-    private enum TransferEnd: Sendable {
+    private enum HopResult: Sendable {
         case outcome(DownloadOutcome<BodyFile>)
         case redirect(Hop)
     }
 
-    private func transfer(_ request: DownloadRequest, _ hop: Hop, from beginning: DownloadURL) async -> TransferEnd {
+    private func transfer(_ request: DownloadRequest, _ hop: Hop, from beginning: DownloadURL) async -> HopResult {
         let id = scheduler.nextID()
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<TransferEnd, Never>) in
+            await withCheckedContinuation { (continuation: CheckedContinuation<HopResult, Never>) in
                 let queued = QueuedTransfer(
                     id: id, request: request, hop: hop, beginning: beginning,
                     onRedirect: { continuation.resume(returning: .redirect($0)) },
@@ -123,13 +123,13 @@ public final class Downloader: Sendable {
     }
 
     /// Adopts another worker's knowledge of a host that fails.
-    public func adopt(host: String, silence: HostSilence) { scheduler.adopt(HostName.normal(host), silence) }
+    public func adopt(host: String, silence: HostOutage) { scheduler.adopt(HostName.normal(host), silence) }
 
     /// Records that another worker got an answer from this host.
     public func noteAnswered(host: String) { scheduler.noteAnswered(HostName.normal(host)) }
 
     /// The failures of a host that has never answered and was given up; nil for all other hosts.
-    public func givenUp(_ host: String) -> HostSilence? { scheduler.givenUp(HostName.normal(host)) }
+    public func givenUp(_ host: String) -> HostOutage? { scheduler.givenUp(HostName.normal(host)) }
 
     /// Requests that have been queued for longer than `time`.
     public func waits(longerThan time: Duration) -> [DownloadWait] { scheduler.waits(longerThan: time) }

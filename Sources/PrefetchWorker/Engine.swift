@@ -96,9 +96,9 @@ struct Engine: Sendable {
     }
 
     /// Reserves space in the cache under this worker's number from now on.
-    func reserveRoom(for worker: Int64) throws(JobsError) {
+    func reserveSpace(for worker: Int64) throws(JobsError) {
         budget.use(by: worker)
-        helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
+        helpers.connections.mark.hold(try store.workers.helperMark(of: worker))
     }
 
     private static func downloader(

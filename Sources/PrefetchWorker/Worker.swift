@@ -45,7 +45,7 @@ public struct Worker: Sendable {
             worker = try await JobStore.retrying { () throws(JobsError) in
                 try await store.workers.register(host: HostNames.ofThisMachine, pid: getpid())
             }
-            try engine.reserveRoom(for: worker)
+            try engine.reserveSpace(for: worker)
             try await store.control.mendRows()
         } catch {
             throw WorkerError(any: error)

@@ -19,7 +19,7 @@ public struct HostSnapshot: Sendable, Hashable {
     /// Why its next request has to wait; nil if only the downloader's own concurrency holds it back.
     public var wait: HostWait?
     /// Its latest failures, if it cannot be reached.
-    public var silence: HostSilence?
+    public var silence: HostOutage?
     public var hasAnswered = false
 }
 
@@ -32,7 +32,7 @@ public struct HostWait: Sendable, Hashable {
 }
 
 /// The failures of a host, which may never have answered.
-public struct HostSilence: Sendable, Hashable {
+public struct HostOutage: Sendable, Hashable {
     /// Time since the first failure of a host that has never answered. For a host that has answered, it equals
     /// ``last``.
     public let since: Duration
@@ -75,9 +75,9 @@ extension WaitingQueue {
 }
 
 extension HostGate {
-    func silence(_ now: ContinuousClock.Instant) -> HostSilence? {
+    func silence(_ now: ContinuousClock.Instant) -> HostOutage? {
         guard let (at, failure) = reach.lastFailure else { return nil }
-        return HostSilence(
+        return HostOutage(
             since: now - (reach.failingSince ?? at), last: now - at, failure: failure.failureClass,
             message: failure.message)
     }

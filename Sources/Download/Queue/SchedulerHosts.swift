@@ -18,7 +18,7 @@ extension DownloadScheduler {
         state.withLock { $0.queue.blocked(host) }
     }
 
-    func adopt(_ host: String, _ silence: HostSilence) {
+    func adopt(_ host: String, _ silence: HostOutage) {
         let now = ContinuousClock.now
         let failure = Failure(silence.failure, silence.message, host: host)
         state.withLock { $0.queue.adopt(host, since: now - silence.since, last: now - silence.last, failure) }
@@ -26,7 +26,7 @@ extension DownloadScheduler {
 
     func noteAnswered(_ host: String) { state.withLock { $0.queue.noteAnswered(host) } }
 
-    func givenUp(_ host: String) -> HostSilence? { state.withLock { $0.queue.givenUp(host, now: .now) } }
+    func givenUp(_ host: String) -> HostOutage? { state.withLock { $0.queue.givenUp(host, now: .now) } }
 
     func waits(longerThan time: Duration) -> [DownloadWait] {
         state.withLock { $0.queue.waits(longerThan: time, now: .now) }

@@ -23,7 +23,7 @@ extension WaitingQueue {
         noteBlock(host)
     }
 
-    func givenUp(_ host: String, now: ContinuousClock.Instant) -> HostSilence? {
+    func givenUp(_ host: String, now: ContinuousClock.Instant) -> HostOutage? {
         guard let gate = hosts[host]?.gate, gate.isGivenUp(now) else { return nil }
         return gate.silence(now)
     }

@@ -37,7 +37,7 @@ extension CacheIndex {
     }
 
     /// Up to 256 entries, spread evenly over all blobs.
-    public func entriesFromAllOver() async throws(JobsError) -> [CacheEntry] {
+    public func sampledEntries() async throws(JobsError) -> [CacheEntry] {
         try await gate.read { db in
             return try (0..<256).compactMap { number in
                 let start = (number < 16 ? "0" : "") + String(number, radix: 16)

@@ -3,7 +3,7 @@ internal import Core
 // Coalesces requests for one URL across workers.
 extension JobQueue {
     /// How long an item is delayed if another worker is processing the same URL, in milliseconds.
-    static let othersDelay: Int64 = 250
+    static let coalescingDelay: Int64 = 250
 
     /// The cache keys of other workers' active items. Items with these keys are not claimed: they will soon be cached.
     static func keysOfOthers(than worker: Int64, in db: Connection) throws -> Set<String> {

@@ -82,7 +82,7 @@ extension JobControl {
     private func mendStrays() async throws(JobsError) -> [MendedJob] {
         var mended: [MendedJob] = []
         var missing: [JobID] = []
-        var haveNoNumber = false
+        var hasItemsWithoutJobID = false
         for job in try await gate.read({ db in try Self.endedJobsOfOtherIndices(in: db) }) {
             if let one = try await recount(job).mended { mended.append(one) }
         }
@@ -93,10 +93,10 @@ extension JobControl {
                 (strays, last) = try await gate.read { db in try Self.strays(in: source, after: after, db) }
                 for job in strays.ended { if let one = try await recount(job).mended { mended.append(one) } }
                 missing += strays.missing
-                haveNoNumber = haveNoNumber || strays.haveNoNumber
+                hasItemsWithoutJobID = hasItemsWithoutJobID || strays.hasItemsWithoutJobID
             }
         }
-        if haveNoNumber {
+        if hasItemsWithoutJobID {
             let count = try await gate.write { db in
                 // These items left jobs whose counters no trigger has changed. Such a job may have ended, so all ended
                 // jobs are recounted.
@@ -122,7 +122,7 @@ extension JobControl {
         /// Numbers of jobs that have items and are gone.
         var missing: [JobID] = []
         /// Whether items have something else than a whole number as their job.
-        var haveNoNumber = false
+        var hasItemsWithoutJobID = false
     }
 
     /// The indices that begin with the job: of open items, and of all.
@@ -163,7 +163,7 @@ extension JobControl {
             if let (found, isNumber) = try next.first(last, read: { ($0.integer(0), $0.integer(1) == 1) }) {
                 job = found
                 if !isNumber {
-                    strays.haveNoNumber = true
+                    strays.hasItemsWithoutJobID = true
                     job = try nextNumber.first(last, read: { $0.integer(0) })
                 }
             }
@@ -179,7 +179,7 @@ extension JobControl {
     }
 
     /// Whether a job's row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
-    static func areSomeImpossible(in db: Connection) throws -> Bool {
+    static func hasImpossibleCounters(in db: Connection) throws -> Bool {
         try db.exists("SELECT 1 FROM jobs WHERE \(isImpossible)")
     }
 

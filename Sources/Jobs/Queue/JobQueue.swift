@@ -26,7 +26,7 @@ public struct JobQueue: Sendable {
             guard !queues.isEmpty else { return .nothing }
             let now = try reading.moment(in: db)
             let lease = try Self.newLease(of: worker, now: now, lasts: leaseDuration, isAlone: false, in: db)
-            var taking = try Taking(
+            var taking = try ClaimTransaction(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now,
                 caution: caution ?? .none, refusals: refusals, in: db)
             var used: [JobID: JobDefinition] = [:]

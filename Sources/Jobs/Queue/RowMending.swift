@@ -66,7 +66,7 @@ enum RowMending {
 
     /// Whether there is such a row.
     static func isNeeded(in db: Connection) throws -> Bool {
-        try repairs.contains { try db.exists($0.isNeeded) } || JobControl.areSomeImpossible(in: db)
+        try repairs.contains { try db.exists($0.isNeeded) } || JobControl.hasImpossibleCounters(in: db)
     }
 }
 

@@ -40,7 +40,7 @@ extension JobQueue {
             let now = try reading.moment(in: db)
             let lease = try Self.newLease(
                 of: worker, now: now, lasts: leaseDuration, isAlone: deaths >= Suspicion.alone, in: db)
-            var taking = try Taking(
+            var taking = try ClaimTransaction(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, caution: .none,
                 refusals: refusals, in: db)
             var used: [JobID: JobDefinition] = [:]

@@ -105,7 +105,7 @@ final class CacheBudget: Sendable {
         }
         let bytes = wanted.reduce(0) { $0 + $1.size }
         guard bytes > 0 else { return .granted }
-        let answer = try await patiently ? waitForRoom(bytes) : take(bytes)
+        let answer = try await patiently ? waitForSpace(bytes) : take(bytes)
         if case .granted = answer {
             for blob in wanted { blob.file.reservation.withLock { $0 = CacheReservation(self, bytes: blob.size) } }
         }
@@ -118,7 +118,7 @@ final class CacheBudget: Sendable {
     func reservations(_ count: Int, of bytes: Int64) async throws(Failure) -> [CacheReservation] {
         let answer: Answer
         do {
-            answer = try await waitForRoom(bytes * Int64(count))
+            answer = try await waitForSpace(bytes * Int64(count))
         } catch {
             throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
@@ -130,7 +130,7 @@ final class CacheBudget: Sendable {
     /// evicted.
     ///
     /// - Parameter item: the item that is reported as waiting.
-    func waitForRoom(_ bytes: Int64, for item: Int64? = ProcessTurns.item) async throws -> Answer {
+    func waitForSpace(_ bytes: Int64, for item: Int64? = ProcessTurns.item) async throws -> Answer {
         let started = monotonicMilliseconds()
         var isReported = false
         defer { if isReported, let item { waits.ended(item) } }

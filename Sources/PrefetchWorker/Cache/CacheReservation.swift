@@ -117,7 +117,7 @@ extension CacheBudget {
     /// - Returns: why there is none; nil if there is.
     fileprivate func refusal(of bytes: Int64, for item: Int64?) async -> Failure? {
         do {
-            guard case .full(let reason) = try await waitForRoom(bytes, for: item) else { return nil }
+            guard case .full(let reason) = try await waitForSpace(bytes, for: item) else { return nil }
             return .cacheIsFull(reason)
         } catch {
             return Failure(.diskError, "Space in the cache can't be reserved: \(error)")

@@ -101,7 +101,7 @@ final class DiskWatch: Sendable {
             return (isDue, state.reported ?? state.low)
         }
         guard isDue else { return known }
-        let found = tooLittleRoom()
+        let found = tooLittleSpace()
         state.withLock { $0.low = found }
         return found
     }
@@ -136,7 +136,7 @@ final class DiskWatch: Sendable {
     /// Checks the free space again at once, since files were removed.
     func lookAgain() { state.withLock { $0.lookAt = 0 } }
 
-    private func tooLittleRoom() -> String? {
+    private func tooLittleSpace() -> String? {
         do {
             let free = try cache.freeBytes()
             guard free < minimumFree else { return nil }

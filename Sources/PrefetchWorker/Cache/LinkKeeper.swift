@@ -95,7 +95,7 @@ public struct LinkKeeper: Sendable {
     /// Whether the tree was completed and a sample of its links still exists: a user may have deleted a part.
     private func looksWhole() async throws -> Bool {
         guard try await store.cache.links.areComplete() else { return false }
-        let some = try await store.cache.entriesFromAllOver()
+        let some = try await store.cache.sampledEntries()
         return await disk.run { [cache] in
             some.allSatisfy { entry in
                 Self.path(of: entry).map { cache.links.blob(atLink: $0)?.hex == entry.blob } ?? true

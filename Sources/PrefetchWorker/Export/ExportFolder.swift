@@ -5,7 +5,7 @@ internal import Glibc
 internal import SystemPackage
 
 /// How an exported file gets its bytes.
-public enum ExportWay: String, CaseIterable, Sendable {
+public enum ExportMethod: String, CaseIterable, Sendable {
     /// A hard link to the cache's file: it takes no space, and outlives the eviction. On another disk, a copy.
     case link
     /// Shares the disk's blocks until one of the files changes (Btrfs, XFS). On other file systems, a copy.
@@ -74,7 +74,7 @@ final class ExportFolder {
     ///
     /// - Parameter name: a path in the folder; a number is added if it is taken.
     /// - Returns: the path in the folder.
-    func add(_ file: BlobFile, from cached: String, as name: String, _ way: ExportWay) throws(Failure) -> String {
+    func add(_ file: BlobFile, from cached: String, as name: String, _ way: ExportMethod) throws(Failure) -> String {
         let name = makeFolders(of: name) ? name : name.replacing("/", with: "_")
         var count = repeats[name] ?? 0
         while true {
@@ -111,7 +111,8 @@ final class ExportFolder {
     }
 
     /// - Returns: false if the name is taken.
-    private func put(_ file: BlobFile, _ cached: String, _ target: String, _ way: ExportWay) throws(Failure) -> Bool {
+    private func put(_ file: BlobFile, _ cached: String, _ target: String, _ way: ExportMethod) throws(Failure) -> Bool
+    {
         switch way {
         case .symlink:
             if symlink(cached, target) == 0 { return true }

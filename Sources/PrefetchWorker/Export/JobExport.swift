@@ -12,7 +12,7 @@ internal import SystemPackage
 public struct JobExport: Sendable {
     public enum Layout: Sendable {
         /// Files with names of a template, `index.jsonl` and `index.csv`.
-        case tree(ExportNames, ExportWay, hasPages: Bool)
+        case tree(ExportNames, ExportMethod, hasPages: Bool)
         /// `00000.tar`, `00001.tar`, … with this many pictures each: `000000000.jpg`, `.json` and `.txt`.
         case shards(pictures: Int)
     }
@@ -156,11 +156,11 @@ private protocol ExportSink: AnyObject {
 private final class TreeSink: ExportSink {
     private let folder: ExportFolder
     private let names: ExportNames
-    private let way: ExportWay
+    private let way: ExportMethod
     private let index: ExportIndex
     private let pages: ExportPages?
 
-    init(_ folder: ExportFolder, _ names: ExportNames, _ way: ExportWay, pages: String?) throws(Failure) {
+    init(_ folder: ExportFolder, _ names: ExportNames, _ way: ExportMethod, pages: String?) throws(Failure) {
         (self.folder, self.names, self.way) = (folder, names, way)
         index = try ExportIndex(folder: folder.draft)
         self.pages = pages.map { ExportPages(folder: folder.draft, title: $0) }

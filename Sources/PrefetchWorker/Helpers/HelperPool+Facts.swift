@@ -39,7 +39,7 @@ extension HelperPool {
         if !isAnswered {
             // Each source is then sent in a request of its own, which shows the source at fault.
             helper.kill()
-            if !lines.areCut { noteDeath() }
+            if !connections.areCut { noteDeath() }
             for work in group { work.answer.resume(returning: .success(.undecided)) }
             return nil
         }

@@ -21,7 +21,7 @@ struct RunningHelper {
 
 extension HelperPool {
     var counts: HelperCounts {
-        let (running, started) = lines.counts
+        let (running, started) = connections.counts
         var counts = HelperCounts()
         counts.running = Int64(running)
         counts.busy = Int64(min(busy.load(ordering: .relaxed), running))
@@ -77,7 +77,7 @@ extension HelperPool {
     /// Starts a helper, passes it to `body`, and waits for its end.
     func withHelper<R: Sendable>(_ body: (RunningHelper) async throws -> R) async throws -> R {
         // The helper inherits the mark as its standard output: it prints nothing, and the descriptor is read-only.
-        guard let mark = lines.mark.descriptor else { return try await start(output: .discarded, body) }
+        guard let mark = connections.mark.descriptor else { return try await start(output: .discarded, body) }
         return try await start(output: .fileDescriptor(mark, closeAfterSpawningProcess: false), body)
     }
 

@@ -25,7 +25,7 @@ final class HelperPool: Sendable {
     private let estimates = DispatchQueue(label: "helper.estimates")
     /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
-    let lines = HelperConnections()
+    let connections = HelperConnections()
     /// Helpers that died, or were killed because they took too long.
     let deaths = Atomic<Int64>(0)
     let busy = Atomic<Int>(0)
@@ -111,7 +111,7 @@ final class HelperPool: Sendable {
 
     /// Fails all waiting and running images as stopped.
     func abandon() {
-        lines.cut()
+        connections.cut()
         for work in queue.abandon() { work.answer.resume(returning: .failure(.stopped())) }
     }
 
@@ -124,12 +124,12 @@ final class HelperPool: Sendable {
                 try await withHelper { helper in
                     // A helper that an attacker has taken over might not end by itself.
                     defer { helper.kill() }
-                    self.lines.opened(helper.socket)
-                    defer { self.lines.closed(helper.socket) }
+                    self.connections.opened(helper.socket)
+                    defer { self.connections.closed(helper.socket) }
                     try await self.greet(helper, on: thread)
                     await self.feed(from: slot, to: helper, on: thread)
                 }
-            } catch  where lines.areCut {
+            } catch  where connections.areCut {
                 slot.take()?.answer.resume(returning: .failure(.stopped()))
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
@@ -170,7 +170,7 @@ final class HelperPool: Sendable {
             results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
         case .disk(let error):
             work.answer.resume(returning: .failure(Failure(error)))
-        case .crashed where lines.areCut, .timedOut where lines.areCut:
+        case .crashed where connections.areCut, .timedOut where connections.areCut:
             work.answer.resume(returning: .failure(.stopped()))
             return false
         case .crashed where work.crashes == 0:

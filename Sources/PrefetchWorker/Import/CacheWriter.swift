@@ -55,7 +55,7 @@ public struct CacheWriter: Sendable {
         do {
             if let worker {
                 budget.use(by: worker)
-                helpers.lines.mark.hold(try store.workers.helperMark(of: worker))
+                helpers.connections.mark.hold(try store.workers.helperMark(of: worker))
             }
             result = await withTaskGroup(of: Void.self) { group in
                 group.addTask { await helpers.run() }

@@ -142,7 +142,7 @@ struct HostKeeper: Sendable {
         }
         downloader.adopt(
             host: memory.host,
-            silence: HostSilence(
+            silence: HostOutage(
                 since: .milliseconds(now - min(silence.since, silence.last)), last: .milliseconds(now - silence.last),
                 failure: silence.failure, message: silence.message))
     }

@@ -46,7 +46,7 @@ final class BlockedHosts: Sendable {
     }
 
     /// The ending of an item whose host was given up. Its URL is not listed, since the host may come back.
-    private func givenUp(_ host: String, _ silence: HostSilence) -> ItemEnding {
+    private func givenUp(_ host: String, _ silence: HostOutage) -> ItemEnding {
         var record = Failure(
             silence.failure,
             "\(host) has not answered for \(silence.since.components.seconds) s (--host-patience). \(silence.message)")
@@ -85,7 +85,7 @@ final class ShedHosts: Sendable {
 }
 
 /// The end of each host's `Retry-After` as it was last stored, so that many equal answers cause one write.
-final class ToldWaits: Sendable {
+final class ReportedWaits: Sendable {
     private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
 
     /// - Returns: whether it is later than the stored time by more than a second.

@@ -17,7 +17,7 @@ final class Fetcher: Sendable {
     private let hosts: HostBook
     private let settings: StageSettings
     private let logger: Logger
-    private let toldWaits = ToldWaits()
+    private let toldWaits = ReportedWaits()
 
     /// Whether bodies are refused by their first bytes. If a delegate replaces bodies, its results are checked instead.
     private let inspectsBodies: Bool

@@ -14,7 +14,7 @@ extension Publisher {
 
     /// The index counts the files that it recorded. Files that it refused have a name and are counted nowhere, so they
     /// are removed at once.
-    func settleRoom(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
+    func settleReservations(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
         guard let budget, budget.worker != nil else { return }
         budget.handOver(group.flatMap(\.blobs), counted: counted)
         let refused = zip(group, endings).flatMap { entry, ending in

@@ -7,7 +7,7 @@ internal import Synchronization
 /// What the publisher does when files can't be published or recorded at once.
 extension Publisher {
     /// Publishes a group for which the cache has no room.
-    func publish(_ group: [Entry], withoutRoom reason: String) async {
+    func publish(_ group: [Entry], withoutSpace reason: String) async {
         // Each half of the group may fit on its own. The recursion ends at a single item that does not fit.
         if group.count > 1 {
             await publish(Array(group[..<(group.count / 2)]))

@@ -115,7 +115,7 @@ final class Publisher: Sendable {
         do {
             switch try await budget?.reserve(group.flatMap(\.blobs)) ?? .granted {
             case .granted: await publishReserved(group)
-            case .full(let reason): await publish(group, withoutRoom: reason)
+            case .full(let reason): await publish(group, withoutSpace: reason)
             }
         } catch {
             disk.report("\(error)")
@@ -216,7 +216,7 @@ final class Publisher: Sendable {
             // Best effort: they run out.
             try? await store.eviction.takeBackAnnouncements(of: owner)
         }
-        await settleRoom(group, endings, counted)
+        await settleReservations(group, endings, counted)
         for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
     }
 

@@ -41,9 +41,9 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The names of the files (\(ExportNames.usual)).", valueName: "template"))
     var name: String?
     @Option(
-        Setting<ExportWay>.choice(
+        Setting<ExportMethod>.choice(
             "by", .link, "How files are made: link, reflink, copy or symlink.", placeholder: "way"))
-    var by: ExportWay?
+    var by: ExportMethod?
     @Flag(help: "Also write index.html with thumbnails.") var html = false
     @Flag(help: "Write tar files instead of a tree.") var tar = false
     @Option(Setting.whole("per-shard", nil, in: 1...10_000, "Pictures in one tar file (10000).")) var perShard: Int?

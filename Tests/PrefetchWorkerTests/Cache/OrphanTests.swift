@@ -18,7 +18,7 @@ struct OrphanTests {
         try await withDepot { depot in
             try await leave(0..<5, in: depot)
             let budget = budget(depot)
-            guard case .granted = try await budget.waitForRoom(900) else {
+            guard case .granted = try await budget.waitForSpace(900) else {
                 Issue.record("The dead worker's room was not given back.")
                 return
             }
@@ -88,7 +88,7 @@ struct OrphanTests {
             _ = try await depot.withPublisher(limit: 1_000) { try await depot.add(Array(0..<3), to: $0) }
             try await depot.store.cache.pin((0..<3).map(Depot.url))
             let budget = budget(depot)
-            guard case .full(let reason) = try await budget.waitForRoom(800) else {
+            guard case .full(let reason) = try await budget.waitForSpace(800) else {
                 Issue.record("There is no such room.")
                 return
             }
@@ -96,7 +96,7 @@ struct OrphanTests {
             #expect(reason.contains(" 300 are pinned"), "\(reason)")
             #expect(budget.reasonOfShortage == reason)
             #expect(try await depot.store.cache.unpin((0..<3).map(Depot.url)) == 3)
-            guard case .granted = try await budget.waitForRoom(800) else {
+            guard case .granted = try await budget.waitForSpace(800) else {
                 Issue.record("What was unpinned can go.")
                 return
             }

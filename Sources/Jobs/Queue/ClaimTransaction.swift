@@ -1,7 +1,7 @@
 internal import Core
 
 /// A claim in progress: the items that one lease takes, in one transaction.
-struct Taking {
+struct ClaimTransaction {
     private(set) var items: [ClaimedItem] = []
     /// Whether the limit for items in flight beside a suspect is reached.
     private(set) var isAtItsLimit = false
@@ -157,7 +157,7 @@ struct Taking {
     private mutating func leave(_ left: [ChosenRow], of job: JobDefinition) throws {
         guard !left.isEmpty else { return }
         let ids = left.map(\.row.id)
-        let until = now.steady + JobQueue.othersDelay
+        let until = now.steady + JobQueue.coalescingDelay
         try JobQueue.change(group: ids, to: .delayed, in: statements.db) {
             _ = try moves.move(ids, to: .delayed, by: try statements(JobQueue.leaving), id: { $0 }) { (until, $0) }
         }
