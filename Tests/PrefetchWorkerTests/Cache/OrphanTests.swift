@@ -56,10 +56,10 @@ struct OrphanTests {
             let pool = HelperPool(
                 configuration: configuration, limits: ImageLimits(), cache: depot.cache,
                 logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-            pool.lines.mark.hold(try depot.store.workers.helperMark(of: Self.dead))
+            pool.connections.mark.hold(try depot.store.workers.helperMark(of: Self.dead))
             try await pool.withHelper { helper in
                 // As the kernel does when the worker is killed.
-                pool.lines.mark.close()
+                pool.connections.mark.close()
                 let released = try await depot.collector().reclaimDeadReservations(myself: depot.worker)
                 #expect(released == 0)
                 helper.kill()
