@@ -10,8 +10,8 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         discussion: """
             The command moves damaged files to quarantine, and removes missing and damaged files from the index. The next \
             job that needs such a file makes it again. With --repair the command queues all lost files at once, also those \
-            that an earlier verification found. It lists a lost file each time until the file is restored, queued, or older \
-            than --cache-max-age. You can run it beside workers. --resume continues a verification that was stopped. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has \
+            that an earlier verification found. It lists a lost file each time until an unfinished job is to fetch it, the \
+            file is restored, it is older than --cache-max-age, or 'worker cache clear' removes it. You can run it beside workers. --resume continues a verification that was stopped. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has \
             stopped it.
 
             EXAMPLES:
