@@ -40,6 +40,10 @@
     apply(pipelineSync)                                                                                                \
     apply(getResult)                                                                                                   \
     apply(flush)                                                                                                       \
+    apply(socket)                                                                                                      \
+    apply(consumeInput)                                                                                                \
+    apply(notifies)                                                                                                    \
+    apply(freemem)                                                                                                     \
     apply(setNoticeProcessor)
 
 // The types are those of libpq's own declarations.
@@ -74,6 +78,10 @@ typedef struct {
     __typeof__(&PQpipelineSync) pipelineSync;
     __typeof__(&PQgetResult) getResult;
     __typeof__(&PQflush) flush;
+    __typeof__(&PQsocket) socket;
+    __typeof__(&PQconsumeInput) consumeInput;
+    __typeof__(&PQnotifies) notifies;
+    __typeof__(&PQfreemem) freemem;
     __typeof__(&PQsetNoticeProcessor) setNoticeProcessor;
 } CPostgresLibrary;
 

@@ -76,4 +76,46 @@ import Testing
             await pace.pause(.milliseconds(1), rest: .seconds(600))
         }
     }
+
+    @Test(.enabled(if: PostgresServer.isAvailable, Comment(rawValue: PostgresServer.missing)))
+    func `A change of the queue in PostgreSQL wakes all services, and nothing else does`() async throws {
+        let url = try await PostgresServer.running.value.newSchema()
+        let store = try JobStore(path: url)
+        let pace = PollingPace(database: url, wakeup: Wakeup())
+        for round in 0..<3 {
+            // It connects meanwhile.
+            for _ in 0..<200 where !pace.beginRest() { try await Task.sleep(for: .milliseconds(20)) }
+            #expect(pace.isResting)
+            let hasEnded = Atomic(false)
+            let service = Task {
+                await pace.pause(.milliseconds(1), rest: .seconds(600))
+                hasEnded.store(true, ordering: .relaxed)
+            }
+            // Heartbeats and the like are no changes of the queue.
+            try await store.cache.setProperty("test", to: "\(round)")
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(!hasEnded.load(ordering: .relaxed) && pace.isResting)
+            _ = try await store.queue.enqueue(NewJob(urls: ["http://example.com/\(round)"]))
+            await service.value
+            #expect(!pace.isResting)
+        }
+        try await store.close()
+    }
+
+    @Test(.enabled(if: PostgresServer.isAvailable, Comment(rawValue: PostgresServer.missing)))
+    func `A lost connection to PostgreSQL ends the rest`() async throws {
+        let server = try await PostgresServer.running.value
+        let url = try server.newSchema()
+        try await JobStore(path: url).close()
+        let relay = try Relay(to: server.port)
+        defer { relay.stop() }
+        let pace = PollingPace(
+            database: url.replacing(":\(server.port)/", with: ":\(relay.port)/"), wakeup: Wakeup())
+        for _ in 0..<200 where !pace.beginRest() { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(pace.isResting)
+        async let service: Void = pace.pause(.milliseconds(1), rest: .seconds(600))
+        relay.cut()
+        await service
+        #expect(!pace.isResting)
+    }
 }

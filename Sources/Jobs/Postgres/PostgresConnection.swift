@@ -6,8 +6,8 @@ internal import Core
 /// A statement is written as for SQLite. ``PostgresDialect`` translates it, once for each text, and the server keeps
 /// its plan under a name.
 final class PostgresConnection: @unchecked Sendable {
-    private let library: CPostgresLibrary
-    private let raw: OpaquePointer
+    let library: CPostgresLibrary
+    let raw: OpaquePointer
     private var prepared: [String: String] = [:]
     /// The forms of statements for many rows, with the names of these; nil for a statement without such a form.
     private var batches: [String: (form: PostgresBatch, name: String)?] = [:]

@@ -28,6 +28,11 @@ enum PostgresFunctions {
             PERFORM pg_advisory_xact_lock('jobs'::REGCLASS::OID::BIGINT);
             RETURN NULL;
         END $$;
+        -- Sent with the commit, and once a transaction.
+        CREATE FUNCTION worker_changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_notify('\(PostgresSchema.channel)' || 'jobs'::REGCLASS::OID::TEXT, '');
+            RETURN NULL;
+        END $$;
         CREATE FUNCTION worker_default_url() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             NEW.url := coalesce(NEW.url, '');
             RETURN NEW;

@@ -22,7 +22,7 @@ enum PostgresSchema {
                 PostgresDialect.text(of: part[1].is("TABLE") ? table(part) : index(PostgresDialect.rewritten(part)))
             ]
         }
-        return [PostgresFunctions.all] + translated + [PostgresCounters.triggers] + turns
+        return [PostgresFunctions.all] + translated + [PostgresCounters.triggers] + turns + notifications
     }()
 
     /// See `FileAnnouncements.swift`. until: by the server's clock.
@@ -52,9 +52,21 @@ enum PostgresSchema {
         """
     }
 
+    /// The beginning of the name of a channel; the number of the table `jobs` follows, since a database may have several
+    /// queues.
+    static let channel = "worker_"
+
+    /// Changes that a worker without work waits for: see ``QueueChanges``.
+    private static let notifications = ["jobs", "items", "suspension", "schedules", "limits"].map { table in
+        """
+        CREATE TRIGGER z_changed AFTER INSERT OR UPDATE OR DELETE ON \(table) FOR EACH STATEMENT
+            EXECUTE FUNCTION worker_changed()
+        """
+    }
+
     /// A condition on a trigger's name: this program has not made it.
     static func isForeign(_ name: String) -> String {
-        "\(name) !~ '^w[0-9]{3}_' AND \(name) NOT IN ('a_turn', 'a_url', 'b_check_id', 'z_note_id', 'items_count_insert', "
+        "\(name) !~ '^w[0-9]{3}_' AND \(name) NOT IN ('a_turn', 'a_url', 'b_check_id', 'z_note_id', 'z_changed', 'items_count_insert', "
             + "'items_count_update', 'items_count_delete')"
     }
 

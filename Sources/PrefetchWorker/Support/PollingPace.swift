@@ -1,11 +1,12 @@
 internal import Dispatch
 internal import Glibc
+internal import Jobs
 internal import Synchronization
 
 /// How often the services of a run look at the database.
 ///
 /// While there is work they look many times a second. A worker without work looks every five seconds, and at once when
-/// a program writes to the database. With PostgreSQL nothing reports a write, and it looks many times a second always.
+/// a program changes the queue.
 final class PollingPace: Sendable {
     /// The time between two looks of a worker without work.
     static let rest = Duration.seconds(5)
@@ -17,12 +18,16 @@ final class PollingPace: Sendable {
     }
 
     private let state = Mutex(State())
-    private let watch: LogWatch?
+    private let watch: (any ChangeWatch)?
     private let wakeup: Wakeup
 
     /// - Parameter wakeup: rung when the database has changed.
     init(database: String, wakeup: Wakeup) {
         self.wakeup = wakeup
+        if let changes = QueueChanges(database: database) {
+            watch = changes
+            return
+        }
         // SQLite's log is beside the file itself, not beside a link to it.
         let resolved = realpath(database, nil)
         defer { free(resolved) }
@@ -81,11 +86,20 @@ final class PollingPace: Sendable {
     }
 }
 
+/// Notices changes of the database without polling.
+private protocol ChangeWatch: Sendable {
+    /// - Parameter onChange: called once, after the next change.
+    /// - Returns: whether changes are noticed.
+    func begin(_ onChange: @escaping @Sendable () -> Void) -> Bool
+}
+
+extension QueueChanges: ChangeWatch {}
+
 /// Notices writes to SQLite's log by inotify, without polling.
 ///
 /// The watch costs a busy worker nothing, since the kernel reports one change, and no more until the watch asks again.
 /// See https://man7.org/linux/man-pages/man7/inotify.7.html
-private final class LogWatch: Sendable {
+private final class LogWatch: ChangeWatch {
     private let log: String
     private let descriptor: CInt
     /// Dispatch's sources may be used by several threads.
@@ -106,8 +120,6 @@ private final class LogWatch: Sendable {
 
     deinit { source.cancel() }
 
-    /// - Parameter onChange: called once, after the next write.
-    /// - Returns: whether writes are noticed.
     func begin(_ onChange: @escaping @Sendable () -> Void) -> Bool {
         self.onChange.withLock { $0 = onChange }
         return inotify_add_watch(descriptor, log, UInt32(IN_MODIFY) | IN_ONESHOT) >= 0
