@@ -83,8 +83,7 @@ struct BackupTests {
             let drafts = ["copy.db.part.7.aa", "copy.db.part.7.aa-journal", "copy.db.part.8.bb", "copy.db.part.9.cc"]
             let others = [
                 "copy.db.part", "copy.db.part1", "copy.db.partial", "copy.db.part.7", "copy.db.part.7.aa.bb",
-                "mine.db.part",
-                "mine.db.part.7.aa",
+                "copy.db.part.7.aa-wal-x", "mine.db.part", "mine.db.part.7.aa",
             ]
             for name in drafts + others {
                 let file = try FileDescriptor.open(

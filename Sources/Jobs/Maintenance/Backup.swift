@@ -89,7 +89,8 @@ extension Maintenance {
     /// - Parameter isCopy: whether a copy has this name when it is finished.
     public static func removeLeftoverCopies(in folder: String, where isCopy: (String) -> Bool) {
         BackupPart.removeLeftovers(in: folder) { name in
-            name.firstRange(of: ".part.").map { part in
+            // The last, since a copy may have any name.
+            name.ranges(of: ".part.").last.map { part in
                 let target = String(name[..<part.lowerBound])
                 return isCopy(target) && BackupPart.isDraft(name, of: target)
             } ?? false
@@ -125,7 +126,7 @@ struct BackupPart {
         guard rest.count == 2, !rest[0].isEmpty, rest[0].allSatisfy({ ("0"..."9").contains($0) }) else { return false }
         let number = rest[1].split(separator: "-", omittingEmptySubsequences: false)
         return !number[0].isEmpty && number[0].allSatisfy { $0.isASCII && $0.isHexDigit }
-            && (number.count == 1 || ["wal", "shm", "journal"].contains(number[1]))
+            && (number.count == 1 || number.count == 2 && ["wal", "shm", "journal"].contains(number[1]))
     }
 
     /// Syncs the copy and gives it its name.
